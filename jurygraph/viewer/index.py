@@ -176,7 +176,7 @@ class RunIndex:
 
     def _text_rows(self, group: StoredGroup) -> Iterator[tuple[int, str, str]]:
         """Yield the text of each response, and the words of its labels and reasons, where they were not erased."""
-        texts = self._read_texts(group.record.seq, group.body["size"])
+        texts = self._read_texts(group)
         for trace in group.traces:
             text, notes = _unpack_words(trace.body, texts[trace.record.seq])
             yield trace.record.seq, text or "", notes
@@ -186,25 +186,27 @@ class RunIndex:
 
         They are read from the run: the index itself has no texts, so that an erasure leaves none in it.
         """
-        body = self.run.source.ledger.record_at(response).content
-        text, notes = _unpack_words(body, self._read_texts(response, 0)[response])
+        ledger = self.run.source.ledger
+        record = ledger.record_at(response)
+        text, notes = _unpack_words(record.content, ledger.texts_of_record(record))
         stored_task = self.run.task(task)
         query = stored_task and chat_to_prompt_text(stored_task.query)
         return {"": text or "", "reason or label": notes, "query": query or ""}
 
-    def _read_texts(self, number: int, size: int) -> Mapping[int, Mapping[int, bytes]]:
-        """Return the texts of a record and the `size` next by their place; those that were erased are missing."""
+    def _read_texts(self, group: StoredGroup) -> Mapping[int, Mapping[int, bytes]]:
+        """Return the texts of each record of a group by their place; those that were erased are missing."""
         texts: dict[int, dict[int, bytes]] = defaultdict(dict)
-        for text in self.run.source.ledger.stored_texts(number, number + size):
-            record, place = divmod(text.id, MAX_TEXTS_PER_RECORD)
-            texts[record][place] = text.content
+        last = group.record.seq + group.body["size"]
+        for text in self.run.source.ledger.stored_texts(group.record.seq, last):
+            number, place = divmod(text.id, MAX_TEXTS_PER_RECORD)
+            texts[number][place] = text.content
         return texts
 
     def _label_rows(self, group: StoredGroup) -> Iterator[tuple[int, int, str, str]]:
         """Yield the labels of each response that were not erased; as a value, SQLite makes numbers of their texts."""
         if not any("about" in trace.body for trace in group.traces):
             return
-        texts = self._read_texts(group.record.seq, group.body["size"])
+        texts = self._read_texts(group)
         for trace in group.traces:
             labels = unpack_response_metadata(trace.body, texts[trace.record.seq])["labels"]
             if "step" in labels and self.run.header.is_open_ended:
@@ -407,16 +409,10 @@ class RunIndex:
             if (body.get("phase"), body["step"]) != name:
                 continue
             members = "SELECT number FROM responses WHERE group_number = ?"
-            for column in (
-                "components.response",
-                "gates.response",
-                "labels.response",
-                "verdicts.response",
-                "responses.number",
-            ):
-                table, _, _ = column.partition(".")
-                statement = f"DELETE FROM {table} WHERE {column} IN ({members})"
+            for table in ("components", "gates", "labels", "verdicts"):
+                statement = f"DELETE FROM {table} WHERE response IN ({members})"
                 self._connection.execute(statement, (number,))
+            self._connection.execute("DELETE FROM responses WHERE group_number = ?", (number,))
 
     def _response_row(
         self,

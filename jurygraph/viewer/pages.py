@@ -13,7 +13,7 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.explanation.changes import group_verdicts_by_change
 from jurygraph.explanation.terms import ExplainedVerdict
-from jurygraph.messages import did_you_mean, escape_hidden_characters
+from jurygraph.messages import escape_hidden_characters, suggest_known_name
 from jurygraph.runs.calls import read_lookups
 from jurygraph.runs.integrity.record_check import require_records_as_written
 from jurygraph.runs.integrity.verification import verify
@@ -150,9 +150,8 @@ async def show_ranking(displayed_run: DisplayedRun, request: web.Request) -> Tem
     scan = request.query.get("scan", "")
     scanned_setting = next((setting for setting in settings if setting.key == scan), None)
     if scan and scanned_setting is None:
-        raise InputError(
-            f"there is no setting {scan!r}; known: {', '.join(setting.key for setting in settings)}"
-        )
+        keys = [setting.key for setting in settings]
+        raise InputError(f"there is no setting {scan!r}; {suggest_known_name(scan, keys)}")
     turns = report = None
     agents = displayed_run.figures["agents"]
     tried_settings = changes.settings
@@ -313,12 +312,10 @@ async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> 
 
 
 def send_config(displayed_run: DisplayedRun, request: web.Request) -> web.Response:
-    """Send the config with the settings that are tried. Raises `InputError` for changes that no config can have."""
+    """Send the config with the settings that are tried, without what has its default."""
     changes = WhatIfChanges.from_url(request.query)
-    if not changes.is_expressible_in_config and not changes.has_no_changes:
-        raise InputError("a config has settings alone: leave out changed scores and edges")
     config = changes.make_changed_config(displayed_run.run)
-    lines = [f"# The config of {displayed_run.name} with {len(changes.settings)} settings changed:"]
+    lines = [f"# The config of {displayed_run.name} with these settings:"]
     lines += [f"# {escape_hidden_characters(setting)}" for setting in changes.settings]
     text = "\n".join([*lines, to_yaml(config.model_dump(mode="json", exclude_defaults=True))])
     download_header = {"Content-Disposition": 'attachment; filename="jury.yaml"'}
@@ -332,13 +329,12 @@ def _require_parameter(request: web.Request, name: str) -> str:
     return value
 
 
-_CHANGES = ("set", "score", "edge")
 _PARAMETERS_BY_PATH: Mapping[str, Sequence[str]] = {
     "/responses": (*TEXT_PARAMETERS, "where", "label.NAME"),
-    "/response": ("id", *_CHANGES),
+    "/response": ("id", "set", "score", "edge"),
     "/verdict": ("id", "question"),
-    "/ranking": ("scan", "far", *_CHANGES),
-    "/config.yaml": _CHANGES,
+    "/ranking": ("scan", "far", "set"),
+    "/config.yaml": ("set",),  # no config can have scores or edges
 }
 """By path below the letter of a run: the parameters of its page; the others have none."""
 
@@ -349,8 +345,9 @@ def refuse_unknown_parameters(path: str, parameters: Iterable[str]) -> None:
     for name in parameters:
         is_label = name.startswith("label.") and "label.NAME" in known
         if name not in (*known, "token") and not is_label:
-            hint = did_you_mean(name, known) or f"known: {', '.join(known) or 'none'}"
-            raise InputError(f"this page has no parameter {name!r}; {hint}")
+            raise InputError(
+                f"this page has no parameter {name!r}; {suggest_known_name(name, known)}"
+            )
 
 
 PageHandler = Callable[[DisplayedRun, web.Request], Awaitable[TemplateAndContext]]

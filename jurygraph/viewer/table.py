@@ -5,10 +5,10 @@ An offset would count through all rows before it, and would repeat or skip rows 
 
 import json
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from itertools import starmap
+from dataclasses import dataclass, field
+from itertools import chain, starmap
 from typing import Annotated, Any, NamedTuple, Self
 from unicodedata import normalize
 from urllib.parse import urlencode
@@ -17,7 +17,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean
+from jurygraph.messages import suggest_known_name
 from jurygraph.viewer.index import RunIndex
 from jurygraph.views.agents import NO_AGENT_LABEL
 from jurygraph.views.rewards import ResponseSelection
@@ -44,7 +44,6 @@ _SQL_BY_COLUMN = {
     "agent": "agents.name",
     "status": "responses.status || iif(responses.gates <> '', ', gated', '')",
     "reward": "responses.reward",
-    "best": "responses.best",
     "coverage": "responses.coverage",
     "failed": "responses.failed",
     "unsupported": "responses.unsupported",
@@ -149,9 +148,7 @@ class TableQuery:
         return self.sort.startswith("-")
 
 
-TEXT_PARAMETERS = [
-    attribute.name for attribute in fields(TableQuery) if attribute.name not in ("where", "labels")
-]
+TEXT_PARAMETERS = [name for name, value in vars(TableQuery()).items() if value == ""]
 
 
 class TextExcerpt(NamedTuple):
@@ -167,13 +164,14 @@ class TextExcerpt(NamedTuple):
 
 
 class ResponseRow(NamedTuple):
-    """A row: the number of the response in the index, its id, its best possible reward, and its values by column.
+    """A row: the number of the response in the index, its id and task, the best possible reward, values by column.
 
     `filled_in` are the columns of components whose value is that of the failure rule.
     """
 
     number: int
     response: str
+    task: str
     best: float
     values: Sequence[Any]
     filled_in: Collection[str]
@@ -207,11 +205,6 @@ class ScoreGrid:
     cells: Mapping[tuple[str, str], float | None]
     penalties: Collection[tuple[str, str]]
 
-    def kept_share(self, cell: tuple[str, str]) -> float | None:
-        """Return the share of a cell's strip that is kept; the score of a penalty is what it costs."""
-        score = self.cells[cell]
-        return 1.0 - score if score is not None and cell in self.penalties else score
-
 
 class FilterValueCount(NamedTuple):
     """A value that rows may be selected by, with the number of responses that have it."""
@@ -223,21 +216,8 @@ class FilterValueCount(NamedTuple):
 def read_table_page(index: RunIndex, query: TableQuery, rows: int = ROWS_PER_PAGE) -> TablePage:
     """Return a page of the table. Raises `InputError` for an unknown column."""
     columns = list_columns(index, query)
-    conditions = ["TRUE"]
-    values: list[Any] = []
-    for condition, condition_values in _sql_conditions(index, query):
-        conditions.append(condition)
-        values += condition_values
-    selection = ResponseSelection(where=query.where)
-    labels = [(f"label.{name}", text) for name, text in selection.labels]
-    for column, text in (*query.labels.items(), *labels):
-        conditions.append(f"{column_sql_expression(index, column)} = ?")
-        values.append(text)
-    for name, sign, bound in selection.thresholds:
-        expression = column_sql_expression(index, name, label_value="value")
-        # SQLite has every text above every number
-        conditions.append(f"typeof({expression}) <> 'text' AND {expression} {sign} ?")
-        values.append(bound)
+    conditions = list(_sql_conditions(index, query))
+    values = list(chain.from_iterable(texts for _, texts in conditions))
     # Tasks are numbered in their order, which is that of `jurygraph show`.
     key = "responses.task"
     if query.sort:
@@ -248,7 +228,7 @@ def read_table_page(index: RunIndex, query: TableQuery, rows: int = ROWS_PER_PAG
         values += after
     # Only the key is computed for every row, and once: SQLite keeps a table that is named twice. All columns of all
     # rows would take ten times as long, and counting apart as long again.
-    where = " AND ".join(conditions)
+    where = " AND ".join(["TRUE", *(condition for condition, _ in conditions)])
     direction = "DESC" if query.is_descending else "ASC"
     found = index.fetch_rows(
         f"WITH keys AS (SELECT responses.number AS number, {key} AS key {_FROM_JOINED_TABLES_SQL} WHERE {where})"
@@ -273,38 +253,33 @@ def _read_rows(
     index: RunIndex, numbers: Sequence[int], columns: Sequence[str], search: str
 ) -> list[ResponseRow]:
     """Return the rows of responses, in the order of their numbers here."""
-    column_sql = ", ".join(column_sql_expression(index, column) for column in columns)
-    marks = ", ".join("?" * len(numbers))
+    components = index.names("component")
+    judged_columns = [
+        column for column in columns if column in components.keys() - _SQL_BY_COLUMN.keys()
+    ]
+    expressions = [column_sql_expression(index, column) for column in columns]
+    expressions += [
+        _SQL_BY_KIND["component"].format(number=components[column]).replace("counted", "judged")
+        for column in judged_columns
+    ]
     found = index.fetch_rows(
-        f"SELECT responses.number, responses.name, responses.best, tasks.name, {column_sql}"
-        f" {_FROM_JOINED_TABLES_SQL} WHERE responses.number IN ({marks})",
+        f"SELECT responses.number, responses.name, responses.best, tasks.name, {', '.join(expressions)}"
+        f" {_FROM_JOINED_TABLES_SQL} WHERE responses.number IN ({', '.join('?' * len(numbers))})",
         *numbers,
     )
-    filled_columns_by_response = defaultdict(set)
-    components = index.names("component")
-    for name in components.keys() & set(columns):
-        # by both, which is the key of the table: by responses alone, SQLite would read all of it
-        component_values = index.fetch_rows(
-            "SELECT response, judged, counted FROM components"
-            f" WHERE component = ? AND response IN ({marks})",
-            components[name],
-            *numbers,
+    rows = {}
+    for number, name, best, task, *values in found:
+        counted_values = dict(zip(columns, values, strict=False))
+        filled_in = [
+            column
+            for column, judged in zip(judged_columns, values[len(columns) :], strict=True)
+            if is_filled_in(judged, counted_values[column])
+        ]
+        excerpt = _find_excerpt(index.read_searched_texts(number, task), search)
+        rows[number] = ResponseRow(
+            number, name, task, best, values[: len(columns)], filled_in, excerpt
         )
-        for number, judged, counted_value in component_values:
-            if is_filled_in(judged, counted_value):
-                filled_columns_by_response[number].add(name)
-    response_rows_by_number = {
-        number: ResponseRow(
-            number,
-            name,
-            best,
-            row,
-            filled_columns_by_response[number],
-            _find_excerpt(index.read_searched_texts(number, task), search),
-        )
-        for number, name, best, task, *row in found
-    }
-    return [response_rows_by_number[number] for number in numbers]
+    return [rows[number] for number in numbers]
 
 
 def _find_excerpt(texts: Mapping[str, str], search: str) -> TextExcerpt:
@@ -319,10 +294,10 @@ def _find_excerpt(texts: Mapping[str, str], search: str) -> TextExcerpt:
 
 def build_component_score_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
     """Return the grid of a page by the component of its query. Raises `InputError` for an unknown component."""
-    component = index.names("component").get(page.query.grid)
-    if component is None:
-        known_components = ", ".join(index.names("component"))
-        raise InputError(f"there is no component {page.query.grid!r}; known: {known_components}")
+    components = index.names("component")
+    name = page.query.grid
+    if name not in components:
+        raise InputError(f"there is no component {name!r}; {suggest_known_name(name, components)}")
     marks = ", ".join("?" * len(page.rows))
     # Of questions about turns no verdict has the score that counts: only those about a whole response are shown.
     found = index.fetch_rows(
@@ -333,7 +308,7 @@ def build_component_score_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
         " AND EXISTS (SELECT 1 FROM inputs WHERE component = ? AND question = verdicts.question)"
         " GROUP BY responses.number, verdicts.question ORDER BY verdicts.question",
         *(row.number for row in page.rows),
-        component,
+        components[name],
     )
     # First the questions that most responses were asked: with rubrics of their own, tasks share few.
     counts = Counter(question for _, question, _ in found)
@@ -351,8 +326,7 @@ def _find_penalty_cells(
     index: RunIndex, page: TablePage, cells: Collection[tuple[str, str]]
 ) -> set[tuple[str, str]]:
     """Return the cells of a grid whose weight is negative: rubrics of other tasks may weigh a question otherwise."""
-    task_column_index = page.columns.index("task")
-    tasks = {row.response: row.values[task_column_index] for row in page.rows}
+    tasks = {row.response: row.task for row in page.rows}
     negative = set()
     for task in set(tasks.values()):
         for spec in index.run.decision_of(task).specs:
@@ -384,8 +358,7 @@ def column_sql_expression(index: RunIndex, column: str, label_value: str = "text
         if column in numbers:
             return expression.format(number=numbers[column], label_value=label_value)
         columns += numbers
-    hint = did_you_mean(column, columns) or f"known: {', '.join(columns)}"
-    raise InputError(f"there is no column {column!r}; {hint}")
+    raise InputError(f"there is no column {column!r}; {suggest_known_name(column, columns)}")
 
 
 def filter_values_by_field(index: RunIndex) -> dict[str, list[FilterValueCount]]:
@@ -402,21 +375,25 @@ def filter_values_by_field(index: RunIndex) -> dict[str, list[FilterValueCount]]
 
 
 def _sql_conditions(index: RunIndex, query: TableQuery) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Yield the conditions of a query but for labels, each with its values.
-
-    Raises `InputError` for an unknown status.
-    """
+    """Yield the conditions of a query, each with its values. Raises `InputError` for an unknown status or column."""
+    selection = ResponseSelection(where=query.where)
+    labels = [(f"label.{name}", text) for name, text in selection.labels]
+    for column, text in (*query.labels.items(), *labels):
+        yield f"{column_sql_expression(index, column)} = ?", [text]
+    for name, sign, bound in selection.thresholds:
+        value = column_sql_expression(index, name, label_value="value")
+        # SQLite has every text above every number
+        yield f"typeof({value}) <> 'text' AND {value} {sign} ?", [bound]
     if query.search.strip():
         yield _search_condition(index, query.search.strip())
     if query.status:
         if query.status not in _SQL_BY_STATUS:
-            known_statuses = ", ".join(_SQL_BY_STATUS)
-            raise InputError(f"there is no status {query.status!r}; write one of {known_statuses}")
+            raise InputError(
+                f"there is no status {query.status!r}; {suggest_known_name(query.status, _SQL_BY_STATUS)}"
+            )
         yield _SQL_BY_STATUS[query.status], ()
-    if query.agent == NO_AGENT_LABEL:
-        yield "responses.agent IS NULL", ()
-    elif query.agent:
-        yield "agents.name = ?", [query.agent]
+    if query.agent:
+        yield "coalesce(agents.name, ?) = ?", [NO_AGENT_LABEL, query.agent]
     if query.task:
         yield "tasks.name = ?", [query.task]
     if query.failure == NO_FAILURE_LABEL:

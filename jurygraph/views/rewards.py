@@ -243,9 +243,8 @@ class ResponseSelection(NamedTuple):
         return f"no response has all of the labels {names}; leave one out"
 
     def _includes_trace(self, trace: TraceWithoutTexts) -> bool:
-        matches_status = self.status in (None, trace.status)
-        is_gated = self.status == "gated" and bool(trace.gates)
-        return self.agent in (None, trace.agent) and (matches_status or is_gated)
+        statuses = (None, trace.status, "gated" if trace.gates else None)
+        return self.agent in (None, trace.agent) and self.status in statuses
 
 
 class RewardTable(NamedTuple):

@@ -44,13 +44,12 @@ _MAX_LOSSES_LISTED = 3
 
 
 class JudgeAnswersView(NamedTuple):
-    """The answers of several judges to a question, and the reasons of those who give one, by judge, and what counts."""
+    """The answers of several judges to a question, by judge, and what counts of them."""
 
     question: str
     label: str
     answers: Mapping[str, str]
     counted: str
-    reasons: Mapping[str, str]
 
 
 class TraceView(NamedTuple):
@@ -184,7 +183,6 @@ def _view_judge_answers(
     """Yield the answers of several judges to each question, about a turn if it is about turns."""
     counted = _counted_by_question(explained_trace, questions)
     answers: dict[_AnswersKey, dict[str, str]] = defaultdict(dict)
-    reasons: dict[_AnswersKey, dict[str, str]] = defaultdict(dict)
     for verdict in explained_trace.trace.verdicts:
         if verdict.judge is not None and verdict.about == explained_trace.trace.response_id:
             judge_answers = answers[_key_of_answers(verdict)]
@@ -192,12 +190,10 @@ def _view_judge_answers(
             if verdict.sample:
                 answer = f"{judge_answers[verdict.judge]}, {answer}"
             judge_answers[verdict.judge] = answer
-            reasons[_key_of_answers(verdict)].setdefault(verdict.judge, verdict.reason)
     labels = {_key_of_answers(item.verdict): item.label for item in explained_trace.verdicts}
     for key, judge_answers in answers.items():
         if len(judge_answers) > 1:
-            counts = counted.get(key, "–")
-            yield JudgeAnswersView(key[0], labels[key], judge_answers, counts, reasons[key])
+            yield JudgeAnswersView(key[0], labels[key], judge_answers, counted.get(key, "–"))
 
 
 def _key_of_answers(verdict: RecordedVerdict) -> _AnswersKey:

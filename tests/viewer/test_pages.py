@@ -386,9 +386,9 @@ def test_findings_without_a_quotation_are_listed_and_an_address_with_a_typo_is_r
     listed, unknown, typo, known, page, *others = browser.open_all(addresses, tmp_path / "run")
     found = re.findall(r'question=kind">kind</a>: ([^<]*)<', html.unescape(listed))
     assert found == ["the judge says met, and quotes 'Ja'"] * 2
-    assert "this page has no parameter &#39;xyzzy&#39;; known: search" in unknown
+    assert "this page has no parameter &#39;xyzzy&#39;; there are search" in unknown
     assert "no parameter &#39;quesion&#39;; did you mean question?" in others[0]
-    assert "no parameter &#39;label.x&#39;; known: none" in others[1]
+    assert "no parameter &#39;label.x&#39;; there are none" in others[1]
     assert "did you mean agent?" in typo
     assert "3 responses" in known
     # the reason is to be seen, and the sums when asked for

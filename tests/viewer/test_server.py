@@ -97,7 +97,7 @@ def test_beyond_loopback_a_token_is_needed_once(letters: Path) -> None:
         ("/a/response?id=ann/0&score=politeness%3D1", "no question"),
         ("/a/response?id=ann/0&edge=x", "expected [&#34;parent&#34;"),
         ("/a/response?id=ann/0&edge=%5B%22a%22,%22b%22,null%5D", "the rubric has none from"),
-        ("/a/config.yaml?score=polite%3D1", "a config has settings alone"),
+        ("/a/config.yaml?score=polite%3D1", "no parameter &#39;score&#39;; there are set"),
         ("/a/compare", "name two runs"),
     ],
 )

@@ -74,8 +74,7 @@ def test_the_answers_of_several_judges_stand_beside_what_counts() -> None:
         verdict("a", score=0.0, judge="strict", unsupported="worst-case"),
     )
     answers = {"fair": "unsupported", "mild": "0.9000", "strict": "unsupported"}
-    reasons = dict.fromkeys(answers, "")
-    assert shown.judges == [("a", "a", answers, "no majority: worst case", reasons)]
+    assert shown.judges == [("a", "a", answers, "no majority: worst case")]
     assert shown.terms[0].diagnostics == {"discarded": 0.0}  # those of samples know no judges
 
 
