@@ -18,6 +18,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.sources.config import apply_settings
 from jurygraph.testing import ScriptedJudge
+from jurygraph.viewer.shapes import say_once
 from tests.command import run_command
 from tests.examples import some_or_all
 from tests.rows import all_rows
@@ -391,6 +392,10 @@ def test_findings_without_a_quotation_are_listed_and_an_address_with_a_typo_is_r
     assert "no parameter &#39;label.x&#39;; there are none" in others[1]
     assert "did you mean agent?" in typo
     assert "3 responses" in known
+    told: dict[str, bool] = {}
+    fact = "it cannot be shown, for the flight is in no list"
+    reasons = [say_once(f"{name} is late; {fact}", told) for name in ("ann", "ben")]
+    assert reasons == [f"ann is late; {fact}", "ben is late; as above"]
     # the reason is to be seen, and the sums when asked for
     (why,) = re.findall(r'<details class="why"><summary><span>(.*?)</span></summary>(.*?)</', page)
     assert (why[0][:9], why[1]) == ("It is so.", "Lost 0.75: kind 0.25 of 1, weight 1")
