@@ -176,28 +176,27 @@ class RunIndex:
 
     def _text_rows(self, group: StoredGroup) -> Iterator[tuple[int, str, str]]:
         """Yield the text of each response, and the words of its labels and reasons, where they were not erased."""
-        texts = self._read_texts(group)
+        texts = self._read_texts(group.record.seq, group.body["size"])
         for trace in group.traces:
             text, notes = _unpack_words(trace.body, texts[trace.record.seq])
             yield trace.record.seq, text or "", notes
 
     def read_searched_texts(self, response: int, task: str) -> dict[str, str]:
-        """Return what a search looks through, by what it is: the response, by its number, its notes and its query.
+        """Return what a search looks through, by what it is: a response, by its number, its notes, and a task's query.
 
-        They are read from the run: the index itself has no texts, so that an erasure leaves none in it.
+        They are read from the run: the index itself has no texts, so that an erasure leaves none in it. Those of a
+        response are not checked, or a changed one would hide the table, and the page that says what was changed.
         """
-        ledger = self.run.source.ledger
-        record = ledger.record_at(response)
-        text, notes = _unpack_words(record.content, ledger.texts_of_record(record))
-        stored_task = self.run.task(task)
-        query = stored_task and chat_to_prompt_text(stored_task.query)
-        return {"": text or "", "reason or label": notes, "query": query or ""}
+        body = self.run.source.ledger.record_at(response).content
+        text, notes = _unpack_words(body, self._read_texts(response, 0)[response])
+        stored_task = self.run.task(task) if task else None
+        query = chat_to_prompt_text(stored_task.query) if stored_task else ""
+        return {"": text or "", "reason or label": notes, "query": query}
 
-    def _read_texts(self, group: StoredGroup) -> Mapping[int, Mapping[int, bytes]]:
-        """Return the texts of each record of a group by their place; those that were erased are missing."""
+    def _read_texts(self, first: int, count: int) -> Mapping[int, Mapping[int, bytes]]:
+        """Return the texts of a record and the `count` next by their place; those that were erased are missing."""
         texts: dict[int, dict[int, bytes]] = defaultdict(dict)
-        last = group.record.seq + group.body["size"]
-        for text in self.run.source.ledger.stored_texts(group.record.seq, last):
+        for text in self.run.source.ledger.stored_texts(first, first + count):
             number, place = divmod(text.id, MAX_TEXTS_PER_RECORD)
             texts[number][place] = text.content
         return texts
@@ -206,7 +205,7 @@ class RunIndex:
         """Yield the labels of each response that were not erased; as a value, SQLite makes numbers of their texts."""
         if not any("about" in trace.body for trace in group.traces):
             return
-        texts = self._read_texts(group)
+        texts = self._read_texts(group.record.seq, group.body["size"])
         for trace in group.traces:
             labels = unpack_response_metadata(trace.body, texts[trace.record.seq])["labels"]
             if "step" in labels and self.run.header.is_open_ended:

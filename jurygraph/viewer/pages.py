@@ -314,10 +314,12 @@ async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> 
 def send_config(displayed_run: DisplayedRun, request: web.Request) -> web.Response:
     """Send the config with the settings that are tried, without what has its default."""
     changes = WhatIfChanges.from_url(request.query)
-    config = changes.make_changed_config(displayed_run.run)
-    lines = [f"# The config of {displayed_run.name} with these settings:"]
-    lines += [f"# {escape_hidden_characters(setting)}" for setting in changes.settings]
-    text = "\n".join([*lines, to_yaml(config.model_dump(mode="json", exclude_defaults=True))])
+    config = changes.make_changed_config(displayed_run.run).model_dump(
+        mode="json", exclude_defaults=True
+    )
+    comments = [f"# {escape_hidden_characters(setting)}" for setting in changes.settings]
+    heading = f"# The config of {displayed_run.name} with these settings:"
+    text = "\n".join([heading, *comments, to_yaml(config)])
     download_header = {"Content-Disposition": 'attachment; filename="jury.yaml"'}
     return web.Response(text=text, content_type="application/yaml", headers=download_header)
 

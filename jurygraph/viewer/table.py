@@ -254,9 +254,7 @@ def _read_rows(
 ) -> list[ResponseRow]:
     """Return the rows of responses, in the order of their numbers here."""
     components = index.names("component")
-    judged_columns = [
-        column for column in columns if column in components.keys() - _SQL_BY_COLUMN.keys()
-    ]
+    judged_columns = [name for name in columns if name in components if name not in _SQL_BY_COLUMN]
     expressions = [column_sql_expression(index, column) for column in columns]
     expressions += [
         _SQL_BY_KIND["component"].format(number=components[column]).replace("counted", "judged")
@@ -275,7 +273,7 @@ def _read_rows(
             for column, judged in zip(judged_columns, values[len(columns) :], strict=True)
             if is_filled_in(judged, counted_values[column])
         ]
-        excerpt = _find_excerpt(index.read_searched_texts(number, task), search)
+        excerpt = _find_excerpt(index.read_searched_texts(number, search and task), search)
         rows[number] = ResponseRow(
             number, name, task, best, values[: len(columns)], filled_in, excerpt
         )

@@ -158,6 +158,7 @@ def test_the_overview_of_a_changed_run_with_unsupported_findings_says_so(
     )
     with closing(sqlite3.connect(tmp_path / "run" / "run.sqlite")) as ledger, ledger:
         ledger.execute("UPDATE records SET at = at + 1 WHERE kind = 'trace'")
+        ledger.execute("UPDATE texts SET content = CAST('thanks' AS BLOB) WHERE content = 'please'")
     _, overview = browser.open_all(["/a/verify", "/a/"], tmp_path / "run")
     assert browser.status == 200
     assert "This run was changed." in overview
