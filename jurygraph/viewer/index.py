@@ -27,7 +27,11 @@ from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD
-from jurygraph.runs.store.packing import unpack_response_metadata, unpack_response_text
+from jurygraph.runs.store.packing import (
+    StoredBody,
+    unpack_response_metadata,
+    unpack_response_text,
+)
 from jurygraph.runs.stored_groups import (
     StoredGroup,
     TraceWithoutTexts,
@@ -172,23 +176,27 @@ class RunIndex:
 
     def _text_rows(self, group: StoredGroup) -> Iterator[tuple[int, str, str]]:
         """Yield the text of each response, and the words of its labels and reasons, where they were not erased."""
-        texts = self._read_texts(group)
+        texts = self._read_texts(group.record.seq, group.body["size"])
         for trace in group.traces:
-            found = texts[trace.record.seq]
-            labels = unpack_response_metadata(trace.body, found)["labels"]
-            reasons = [json_value_to_text(value) for value in labels.values()]
-            for verdict in trace.body["verdicts"]:
-                content = found.get(verdict.get("text", -1))
-                if content is not None:
-                    reasons.append(from_json(content).get("reason", ""))
-            words = unpack_response_text(trace.body, found) or ""
-            yield trace.record.seq, words, "\n".join(reasons)
+            text, notes = _unpack_words(trace.body, texts[trace.record.seq])
+            yield trace.record.seq, text or "", notes
 
-    def _read_texts(self, group: StoredGroup) -> Mapping[int, Mapping[int, bytes]]:
-        """Return the texts of each record of a group by their place; those that were erased are missing."""
+    def read_searched_texts(self, response: int, task: str) -> dict[str, str]:
+        """Return what a search looks through, by what it is: a response, by its number, its notes, and a task's query.
+
+        They are read from the run: the index itself has no texts, so that an erasure leaves none in it. Those of a
+        response are not checked, or a changed one would hide the table, and the page that says what was changed.
+        """
+        body = self.run.source.ledger.record_at(response).content
+        text, notes = _unpack_words(body, self._read_texts(response, 0)[response])
+        stored_task = self.run.task(task) if task else None
+        query = chat_to_prompt_text(stored_task.query) if stored_task else ""
+        return {"": text or "", "reason or label": notes, "query": query}
+
+    def _read_texts(self, first: int, count: int) -> Mapping[int, Mapping[int, bytes]]:
+        """Return the texts of a record and the `count` next by their place; those that were erased are missing."""
         texts: dict[int, dict[int, bytes]] = defaultdict(dict)
-        last = group.record.seq + group.body["size"]
-        for text in self.run.source.ledger.stored_texts(group.record.seq, last):
+        for text in self.run.source.ledger.stored_texts(first, first + count):
             number, place = divmod(text.id, MAX_TEXTS_PER_RECORD)
             texts[number][place] = text.content
         return texts
@@ -197,7 +205,7 @@ class RunIndex:
         """Yield the labels of each response that were not erased; as a value, SQLite makes numbers of their texts."""
         if not any("about" in trace.body for trace in group.traces):
             return
-        texts = self._read_texts(group)
+        texts = self._read_texts(group.record.seq, group.body["size"])
         for trace in group.traces:
             labels = unpack_response_metadata(trace.body, texts[trace.record.seq])["labels"]
             if "step" in labels and self.run.header.is_open_ended:
@@ -400,16 +408,10 @@ class RunIndex:
             if (body.get("phase"), body["step"]) != name:
                 continue
             members = "SELECT number FROM responses WHERE group_number = ?"
-            for column in (
-                "components.response",
-                "gates.response",
-                "labels.response",
-                "verdicts.response",
-                "responses.number",
-            ):
-                table, _, _ = column.partition(".")
-                statement = f"DELETE FROM {table} WHERE {column} IN ({members})"
+            for table in ("components", "gates", "labels", "verdicts"):
+                statement = f"DELETE FROM {table} WHERE response IN ({members})"
                 self._connection.execute(statement, (number,))
+            self._connection.execute("DELETE FROM responses WHERE group_number = ?", (number,))
 
     def _response_row(
         self,
@@ -465,6 +467,17 @@ class RunIndex:
                 verdict.get("turn"),
                 verdict.get("gated_by"),
             )
+
+
+def _unpack_words(body: StoredBody, texts: Mapping[int, bytes]) -> tuple[str | None, str]:
+    """Return the text of a stored response, None if it was erased, and its labels and reasons, a line each."""
+    labels = unpack_response_metadata(body, texts)["labels"]
+    notes = [json_value_to_text(value) for value in labels.values()]
+    for verdict in body["verdicts"]:
+        content = texts.get(verdict.get("text", -1))
+        if content is not None:
+            notes.append(from_json(content).get("reason", ""))
+    return unpack_response_text(body, texts), "\n".join(notes)
 
 
 def _verdicts_not_superseded(trace: TraceWithoutTexts) -> Iterator[JsonMapping]:

@@ -1,6 +1,6 @@
 """The pages: what each reads of a run and its index, and the template that lays it out."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -13,7 +13,7 @@ from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.explanation.changes import group_verdicts_by_change
 from jurygraph.explanation.terms import ExplainedVerdict
-from jurygraph.messages import escape_hidden_characters
+from jurygraph.messages import escape_hidden_characters, suggest_known_name
 from jurygraph.runs.calls import read_lookups
 from jurygraph.runs.integrity.record_check import require_records_as_written
 from jurygraph.runs.integrity.verification import verify
@@ -39,10 +39,10 @@ from jurygraph.viewer.report import response_page_context
 from jurygraph.viewer.scans import RunScanQueue
 from jurygraph.viewer.shapes import draw_waterfall
 from jurygraph.viewer.table import (
+    TEXT_PARAMETERS,
     TableQuery,
     build_component_score_grid,
     read_table_page,
-    refuse_unknown_parameters,
 )
 from jurygraph.viewer.what_if import (
     WhatIfChanges,
@@ -128,7 +128,8 @@ async def show_run(displayed_run: DisplayedRun, request: web.Request) -> Templat
 
 async def show_table(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
     index = displayed_run.index
-    query = TableQuery.from_url({"sort": "reward", **request.query})
+    where = request.query.getall("where", ())
+    query = TableQuery.from_url({"sort": "reward", **request.query}, where)
     page = read_table_page(index, query)
     return "table.html", {
         "title": "Responses",
@@ -149,9 +150,8 @@ async def show_ranking(displayed_run: DisplayedRun, request: web.Request) -> Tem
     scan = request.query.get("scan", "")
     scanned_setting = next((setting for setting in settings if setting.key == scan), None)
     if scan and scanned_setting is None:
-        raise InputError(
-            f"there is no setting {scan!r}; known: {', '.join(setting.key for setting in settings)}"
-        )
+        keys = [setting.key for setting in settings]
+        raise InputError(f"there is no setting {scan!r}; {suggest_known_name(scan, keys)}")
     turns = report = None
     agents = displayed_run.figures["agents"]
     tried_settings = changes.settings
@@ -205,7 +205,6 @@ async def show_verification(
 async def show_response(displayed_run: DisplayedRun, request: web.Request) -> TemplateAndContext:
     """Show a response, and what it would get with changes."""
     name = _require_parameter(request, "id")
-    refuse_unknown_parameters(request.query, ("id", "set", "score", "edge"))
     run = displayed_run.run
     scored = run.find_scored_response(name)
     changes = WhatIfChanges.from_url(request.query)
@@ -313,14 +312,14 @@ async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> 
 
 
 def send_config(displayed_run: DisplayedRun, request: web.Request) -> web.Response:
-    """Send the config with the settings that are tried. Raises `InputError` for changes that no config can have."""
+    """Send the config with the settings that are tried, without what has its default."""
     changes = WhatIfChanges.from_url(request.query)
-    if not changes.is_expressible_in_config and not changes.has_no_changes:
-        raise InputError("a config has settings alone: leave out changed scores and edges")
-    config = changes.make_changed_config(displayed_run.run).model_dump(mode="json")
-    lines = [f"# The config of {displayed_run.name} with {len(changes.settings)} settings changed:"]
-    lines += [f"# {escape_hidden_characters(setting)}" for setting in changes.settings]
-    text = "\n".join([*lines, to_yaml(config)])
+    config = changes.make_changed_config(displayed_run.run).model_dump(
+        mode="json", exclude_defaults=True
+    )
+    comments = [f"# {escape_hidden_characters(setting)}" for setting in changes.settings]
+    heading = f"# The config of {displayed_run.name} with these settings:"
+    text = "\n".join([heading, *comments, to_yaml(config)])
     download_header = {"Content-Disposition": 'attachment; filename="jury.yaml"'}
     return web.Response(text=text, content_type="application/yaml", headers=download_header)
 
@@ -330,6 +329,27 @@ def _require_parameter(request: web.Request, name: str) -> str:
     if not value:
         raise InputError(f"{request.path}: the address has no {name!r}; follow a link of the table")
     return value
+
+
+_PARAMETERS_BY_PATH: Mapping[str, Sequence[str]] = {
+    "/responses": (*TEXT_PARAMETERS, "where", "label.NAME"),
+    "/response": ("id", "set", "score", "edge"),
+    "/verdict": ("id", "question"),
+    "/ranking": ("scan", "far", "set"),
+    "/config.yaml": ("set",),  # no config can have scores or edges
+}
+"""By path below the letter of a run: the parameters of its page; the others have none."""
+
+
+def refuse_unknown_parameters(path: str, parameters: Iterable[str]) -> None:
+    """Raise `InputError` for a name in an address that its page does not know: else it would show something else."""
+    known = _PARAMETERS_BY_PATH.get(path, ())
+    for name in parameters:
+        is_label = name.startswith("label.") and "label.NAME" in known
+        if name not in (*known, "token") and not is_label:
+            raise InputError(
+                f"this page has no parameter {name!r}; {suggest_known_name(name, known)}"
+            )
 
 
 PageHandler = Callable[[DisplayedRun, web.Request], Awaitable[TemplateAndContext]]

@@ -20,6 +20,7 @@ from jurygraph.viewer.pages import (
     DisplayedRun,
     PageHandler,
     is_partial_page_request,
+    refuse_unknown_parameters,
     send_config,
 )
 from jurygraph.web_access import matches_token, require_origin
@@ -140,11 +141,12 @@ async def _send_static(request: web.Request) -> web.StreamResponse:
 
 
 def _find_run(request: web.Request) -> tuple[str, DisplayedRun]:
-    """Return the run that an address names, with its letter."""
+    """Return the run that an address names, with its letter. Raises `InputError` for an unknown parameter."""
     letter = request.match_info["run"]
     runs = request.app[RUNS_APP_KEY]
     if letter not in runs:
         raise web.HTTPNotFound
+    refuse_unknown_parameters(request.path.removeprefix(f"/{letter}"), request.query)
     return letter, runs[letter]
 
 

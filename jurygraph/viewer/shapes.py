@@ -273,6 +273,21 @@ def cut(text: str, length: int | None) -> str:
     return text if length is None else shorten(text, length)
 
 
+def say_once(reason: str, told: dict[str, bool]) -> str:
+    """Return a reason without the long clauses that were told on the page before, and add its own to these.
+
+    Checks of many people and constraints fail by one fact, which each of their reasons ends with.
+    """
+    clauses = []
+    for clause in reason.split("; "):
+        clauses.append("as above" if clause in told else clause)
+        if len(clause) > _MAX_CLAUSE_REPEATED:
+            told[clause] = True
+    return "; ".join(clauses)
+
+
+_MAX_CLAUSE_REPEATED = 40
+"""Characters of a clause that is as quickly read again as a reference to it."""
 TEMPLATE_FILTERS: Mapping[str, Callable[..., str | float | list[str]]] = {
     "number": format_number,
     "count_of": format_count,
@@ -296,6 +311,7 @@ TEMPLATE_FILTERS: Mapping[str, Callable[..., str | float | list[str]]] = {
     "shorten": shorten,
     "shell": shell_quote,
     "cut": cut,
+    "once": say_once,
     "as_json": partial(json.dumps, indent=2, ensure_ascii=False),
 }
 """By name in a template. `visible` makes control, invisible and direction characters readable as escapes."""

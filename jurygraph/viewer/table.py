@@ -5,10 +5,10 @@ An offset would count through all rows before it, and would repeat or skip rows 
 
 import json
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from itertools import starmap
+from dataclasses import dataclass, field
+from itertools import chain, starmap
 from typing import Annotated, Any, NamedTuple, Self
 from unicodedata import normalize
 from urllib.parse import urlencode
@@ -17,9 +17,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean
+from jurygraph.messages import suggest_known_name
 from jurygraph.viewer.index import RunIndex
 from jurygraph.views.agents import NO_AGENT_LABEL
+from jurygraph.views.rewards import ResponseSelection
 
 ROWS_PER_PAGE = 50
 NO_FAILURE_LABEL = "(too little judged, no failed verdict)"
@@ -80,6 +81,9 @@ _COUNT_SQL_BY_FIELD = {
 _COUNT_LABEL_VALUES_SQL = (
     "SELECT text, count(*) FROM labels WHERE label = ? GROUP BY value, text LIMIT ?"
 )
+_SEARCH_WORD_PATTERN = re.compile(r"[^\W_]+")
+_MAX_EXCERPT_START = 24
+"""Characters before a hit: a page clips an excerpt to its column, where the hit is to be seen."""
 _RowNumber = Annotated[int, Field(ge=0, lt=1 << 63)]  # what SQLite can hold
 _PAGE_CURSOR_ADAPTER: TypeAdapter[tuple[str | int | float | None, int]]
 _PAGE_CURSOR_ADAPTER = TypeAdapter(tuple[str | int | float | None, _RowNumber])
@@ -100,6 +104,7 @@ class TableQuery:
         columns: names of more columns, by commas.
         grid: a component, whose questions are columns with the score of each response.
         after: the key of the last row of the page before.
+        where: conditions that all hold, as those of `show --where`.
         labels: by `label.NAME`: the values, as text, of labels that a response must have.
     """
 
@@ -112,23 +117,22 @@ class TableQuery:
     columns: str = ""
     grid: str = ""
     after: str = ""
+    where: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def from_url(cls, parameters: Mapping[str, str]) -> Self:
-        """Return the query of a URL. Raises `InputError` for a parameter that it does not know."""
-        names = [attribute.name for attribute in fields(cls) if attribute.name != "labels"]
-        refuse_unknown_parameters(parameters, names)
+    def from_url(cls, parameters: Mapping[str, str], where: Iterable[str] = ()) -> Self:
+        """Return the query of a URL, where a condition may stand several times."""
         labels = {
             name: text for name, text in parameters.items() if text and name.startswith("label.")
         }
-        texts = {name: parameters[name] for name in names if name in parameters}
-        return cls(**texts, labels=labels)
+        texts = {name: parameters[name] for name in TEXT_PARAMETERS if name in parameters}
+        return cls(**texts, where=tuple(filter(None, where)), labels=labels)
 
     def to_url(self, **changes: str) -> str:
         """Return the query with some changes as the part of a URL after the question mark; a change begins anew."""
         parameters = {**self.parameters, "labels": "", "after": "", **changes}
-        return urlencode({name: text for name, text in parameters.items() if text})
+        return urlencode({name: text for name, text in parameters.items() if text}, doseq=True)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -144,25 +148,34 @@ class TableQuery:
         return self.sort.startswith("-")
 
 
-def refuse_unknown_parameters(parameters: Iterable[str], parameter_names: Sequence[str]) -> None:
-    """Raise `InputError` for a name in an address that its page does not know: else it would show something else."""
-    for name in parameters:
-        if name not in (*parameter_names, "token") and not name.startswith("label."):
-            hint = did_you_mean(name, parameter_names) or f"known: {', '.join(parameter_names)}"
-            raise InputError(f"this page has no parameter {name!r}; {hint}")
+TEXT_PARAMETERS = [name for name, value in vars(TableQuery()).items() if value == ""]
+
+
+class TextExcerpt(NamedTuple):
+    """A line of a response: how its text begins, or a hit of the search with what stands `before` and `after` it.
+
+    `source` says where the hit is, empty for the text of the response.
+    """
+
+    source: str
+    before: str
+    hit: str
+    after: str
 
 
 class ResponseRow(NamedTuple):
-    """A row: the number of the response in the index, its id, its best possible reward, and its values by column.
+    """A row: the number of the response in the index, its id and task, the best possible reward, values by column.
 
     `filled_in` are the columns of components whose value is that of the failure rule.
     """
 
     number: int
     response: str
+    task: str
     best: float
     values: Sequence[Any]
     filled_in: Collection[str]
+    excerpt: TextExcerpt
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,11 +205,6 @@ class ScoreGrid:
     cells: Mapping[tuple[str, str], float | None]
     penalties: Collection[tuple[str, str]]
 
-    def kept_share(self, cell: tuple[str, str]) -> float | None:
-        """Return the share of a cell's strip that is kept; the score of a penalty is what it costs."""
-        score = self.cells[cell]
-        return 1.0 - score if score is not None and cell in self.penalties else score
-
 
 class FilterValueCount(NamedTuple):
     """A value that rows may be selected by, with the number of responses that have it."""
@@ -208,13 +216,8 @@ class FilterValueCount(NamedTuple):
 def read_table_page(index: RunIndex, query: TableQuery, rows: int = ROWS_PER_PAGE) -> TablePage:
     """Return a page of the table. Raises `InputError` for an unknown column."""
     columns = list_columns(index, query)
-    conditions = ["TRUE"]
-    values: list[Any] = []
-    for condition, condition_values in _sql_conditions(index, query):
-        conditions.append(condition)
-        values += condition_values
-    conditions += [f"{column_sql_expression(index, column)} = ?" for column in query.labels]
-    values += query.labels.values()
+    conditions = list(_sql_conditions(index, query))
+    values = list(chain.from_iterable(texts for _, texts in conditions))
     # Tasks are numbered in their order, which is that of `jurygraph show`.
     key = "responses.task"
     if query.sort:
@@ -225,7 +228,7 @@ def read_table_page(index: RunIndex, query: TableQuery, rows: int = ROWS_PER_PAG
         values += after
     # Only the key is computed for every row, and once: SQLite keeps a table that is named twice. All columns of all
     # rows would take ten times as long, and counting apart as long again.
-    where = " AND ".join(conditions)
+    where = " AND ".join(["TRUE", *(condition for condition, _ in conditions)])
     direction = "DESC" if query.is_descending else "ASC"
     found = index.fetch_rows(
         f"WITH keys AS (SELECT responses.number AS number, {key} AS key {_FROM_JOINED_TABLES_SQL} WHERE {where})"
@@ -240,49 +243,59 @@ def read_table_page(index: RunIndex, query: TableQuery, rows: int = ROWS_PER_PAG
         number, value, _ = found[rows - 1]
         next_page_cursor = json.dumps([value, number])
     numbers = [number for number, *_ in found[:rows]]
-    table_rows = _read_rows(index, numbers, columns)
+    table_rows = _read_rows(index, numbers, columns, query.search)
     return TablePage(
         query=query, columns=columns, rows=table_rows, total=total, following=next_page_cursor
     )
 
 
 def _read_rows(
-    index: RunIndex, numbers: Sequence[int], columns: Sequence[str]
+    index: RunIndex, numbers: Sequence[int], columns: Sequence[str], search: str
 ) -> list[ResponseRow]:
     """Return the rows of responses, in the order of their numbers here."""
-    column_sql = ", ".join(column_sql_expression(index, column) for column in columns)
-    marks = ", ".join("?" * len(numbers))
+    components = index.names("component")
+    judged_columns = [name for name in columns if name in components if name not in _SQL_BY_COLUMN]
+    expressions = [column_sql_expression(index, column) for column in columns]
+    expressions += [
+        _SQL_BY_KIND["component"].format(number=components[column]).replace("counted", "judged")
+        for column in judged_columns
+    ]
     found = index.fetch_rows(
-        f"SELECT responses.number, responses.name, responses.best, {column_sql} {_FROM_JOINED_TABLES_SQL} WHERE "
-        f"responses.number IN ({marks})",
+        f"SELECT responses.number, responses.name, responses.best, tasks.name, {', '.join(expressions)}"
+        f" {_FROM_JOINED_TABLES_SQL} WHERE responses.number IN ({', '.join('?' * len(numbers))})",
         *numbers,
     )
-    filled_columns_by_response = defaultdict(set)
-    components = index.names("component")
-    for name in components.keys() & set(columns):
-        # by both, which is the key of the table: by responses alone, SQLite would read all of it
-        component_values = index.fetch_rows(
-            "SELECT response, judged, counted FROM components"
-            f" WHERE component = ? AND response IN ({marks})",
-            components[name],
-            *numbers,
+    rows = {}
+    for number, name, best, task, *values in found:
+        counted_values = dict(zip(columns, values, strict=False))
+        filled_in = [
+            column
+            for column, judged in zip(judged_columns, values[len(columns) :], strict=True)
+            if is_filled_in(judged, counted_values[column])
+        ]
+        excerpt = _find_excerpt(index.read_searched_texts(number, search and task), search)
+        rows[number] = ResponseRow(
+            number, name, task, best, values[: len(columns)], filled_in, excerpt
         )
-        for number, judged, counted_value in component_values:
-            if is_filled_in(judged, counted_value):
-                filled_columns_by_response[number].add(name)
-    response_rows_by_number = {
-        number: ResponseRow(number, name, best, row, filled_columns_by_response[number])
-        for number, name, best, *row in found
-    }
-    return [response_rows_by_number[number] for number in numbers]
+    return [rows[number] for number in numbers]
+
+
+def _find_excerpt(texts: Mapping[str, str], search: str) -> TextExcerpt:
+    """Return the first hit, or how the response begins where it is found by an id or in another spelling."""
+    words = "|".join(_SEARCH_WORD_PATTERN.findall(normalize("NFC", search)))
+    for source, text in texts.items() if words else ():
+        hit = re.search(rf"(?i)\b({words})\b(.*)", text)
+        if hit is not None:
+            return TextExcerpt(source, text[: hit.start()][-_MAX_EXCERPT_START:], hit[1], hit[2])
+    return TextExcerpt("", "", "", texts[""])
 
 
 def build_component_score_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
     """Return the grid of a page by the component of its query. Raises `InputError` for an unknown component."""
-    component = index.names("component").get(page.query.grid)
-    if component is None:
-        known_components = ", ".join(index.names("component"))
-        raise InputError(f"there is no component {page.query.grid!r}; known: {known_components}")
+    components = index.names("component")
+    name = page.query.grid
+    if name not in components:
+        raise InputError(f"there is no component {name!r}; {suggest_known_name(name, components)}")
     marks = ", ".join("?" * len(page.rows))
     # Of questions about turns no verdict has the score that counts: only those about a whole response are shown.
     found = index.fetch_rows(
@@ -293,7 +306,7 @@ def build_component_score_grid(index: RunIndex, page: TablePage) -> ScoreGrid:
         " AND EXISTS (SELECT 1 FROM inputs WHERE component = ? AND question = verdicts.question)"
         " GROUP BY responses.number, verdicts.question ORDER BY verdicts.question",
         *(row.number for row in page.rows),
-        component,
+        components[name],
     )
     # First the questions that most responses were asked: with rubrics of their own, tasks share few.
     counts = Counter(question for _, question, _ in found)
@@ -311,8 +324,7 @@ def _find_penalty_cells(
     index: RunIndex, page: TablePage, cells: Collection[tuple[str, str]]
 ) -> set[tuple[str, str]]:
     """Return the cells of a grid whose weight is negative: rubrics of other tasks may weigh a question otherwise."""
-    task_column_index = page.columns.index("task")
-    tasks = {row.response: row.values[task_column_index] for row in page.rows}
+    tasks = {row.response: row.task for row in page.rows}
     negative = set()
     for task in set(tasks.values()):
         for spec in index.run.decision_of(task).specs:
@@ -344,8 +356,7 @@ def column_sql_expression(index: RunIndex, column: str, label_value: str = "text
         if column in numbers:
             return expression.format(number=numbers[column], label_value=label_value)
         columns += numbers
-    hint = did_you_mean(column, columns) or f"known: {', '.join(columns)}"
-    raise InputError(f"there is no column {column!r}; {hint}")
+    raise InputError(f"there is no column {column!r}; {suggest_known_name(column, columns)}")
 
 
 def filter_values_by_field(index: RunIndex) -> dict[str, list[FilterValueCount]]:
@@ -362,21 +373,25 @@ def filter_values_by_field(index: RunIndex) -> dict[str, list[FilterValueCount]]
 
 
 def _sql_conditions(index: RunIndex, query: TableQuery) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Yield the conditions of a query but for labels, each with its values.
-
-    Raises `InputError` for an unknown status.
-    """
+    """Yield the conditions of a query, each with its values. Raises `InputError` for an unknown status or column."""
+    selection = ResponseSelection(where=query.where)
+    labels = [(f"label.{name}", text) for name, text in selection.labels]
+    for column, text in (*query.labels.items(), *labels):
+        yield f"{column_sql_expression(index, column)} = ?", [text]
+    for name, sign, bound in selection.thresholds:
+        value = column_sql_expression(index, name, label_value="value")
+        # SQLite has every text above every number
+        yield f"typeof({value}) <> 'text' AND {value} {sign} ?", [bound]
     if query.search.strip():
         yield _search_condition(index, query.search.strip())
     if query.status:
         if query.status not in _SQL_BY_STATUS:
-            known_statuses = ", ".join(_SQL_BY_STATUS)
-            raise InputError(f"there is no status {query.status!r}; write one of {known_statuses}")
+            raise InputError(
+                f"there is no status {query.status!r}; {suggest_known_name(query.status, _SQL_BY_STATUS)}"
+            )
         yield _SQL_BY_STATUS[query.status], ()
-    if query.agent == NO_AGENT_LABEL:
-        yield "responses.agent IS NULL", ()
-    elif query.agent:
-        yield "agents.name = ?", [query.agent]
+    if query.agent:
+        yield "coalesce(agents.name, ?) = ?", [NO_AGENT_LABEL, query.agent]
     if query.task:
         yield "tasks.name = ?", [query.task]
     if query.failure == NO_FAILURE_LABEL:
@@ -393,7 +408,7 @@ def _search_condition(index: RunIndex, search_text: str) -> tuple[str, Sequence[
     task = "SELECT number FROM names WHERE kind = 'task' AND name = ?"
     condition = f"responses.name = ? OR responses.task = ({task})"
     # As the index cuts texts into words: it has no positions, so that nothing between them may be asked for.
-    words = re.findall(r"[^\W_]+", normalize("NFC", search_text))
+    words = _SEARCH_WORD_PATTERN.findall(normalize("NFC", search_text))
     values = [search_text] * 2
     if words:
         condition += f" OR {_HAS_WORDS_SQL}"

@@ -80,20 +80,9 @@ class WhatIfChanges:
         return not (self.settings or self.scores or self.edges)
 
     @property
-    def kinds(self) -> str:
-        """Return what is changed, such as `settings and scores`."""
-        changes_by_kind = {"settings": self.settings, "scores": self.scores, "edges": self.edges}
-        return " and ".join(kind for kind, values in changes_by_kind.items() if values)
-
-    @property
     def edge_texts(self) -> list[str]:
         """Return the changed edges as they stand in a URL."""
         return [edge_to_url_text(*edge) for edge in self.edges]
-
-    @property
-    def is_expressible_in_config(self) -> bool:
-        """Return whether a config can have all of the changes: scores and edges are not of the config."""
-        return bool(self.settings) and not self.scores and not self.edges
 
     def value_of(self, key: str) -> str:
         """Return the value that a setting is tried with; empty if it is not."""

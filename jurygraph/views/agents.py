@@ -116,7 +116,12 @@ class AgentDifference:
             if self.is_widest:
                 interval += ", all that is possible"
             ends = f" ({interval}, {design} over {self._tasks}{small_sample_note})"
-        sentence = f"{self.order}, {self.certainty}: the difference is {size}{ends}."
+        return f"{self.order}, {self.certainty}: the difference is {size}{ends}.{self.caveats}"
+
+    @property
+    def caveats(self) -> str:
+        """Return what the difference leaves out, as further sentences, each after a space."""
+        sentence = ""
         if self.left_out:
             range_text = f"{format_number(self.least)} and {format_number(self.most)}"
             if self.lowest is not None and self.highest is not None:

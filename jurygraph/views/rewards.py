@@ -149,6 +149,21 @@ class ResponseSelection(NamedTuple):
         conditions = filter(None, map(_LABEL_CONDITION_PATTERN.fullmatch, self.where or ()))
         return [*labels, *((match[1], match[2]) for match in conditions)]
 
+    @property
+    def thresholds(self) -> list[CiThreshold]:
+        """Return the conditions on numbers. Raises `InputError` for a text that is no condition."""
+        thresholds = []
+        for text in self.where or ():
+            if _LABEL_CONDITION_PATTERN.fullmatch(text):
+                continue  # as `label`
+            condition, _ = parse_threshold(text)
+            if condition is None:
+                raise InputError(
+                    f"--where: {text!r} is no condition; write it as in 'reward<0.5', or label.NAME=VALUE"
+                )
+            thresholds.append(condition)
+        return thresholds
+
     def select(self, run: Run, content: Callable[[TraceWithoutTexts], T]) -> Iterable[T]:
         """Return the content of each selected response; without `sort`, one group at a time is in memory.
 
@@ -168,17 +183,11 @@ class ResponseSelection(NamedTuple):
         return [item for _, item in (*present, *absent)][: self.limit]
 
     def _traces_that_meet_conditions(self, run: Run) -> Iterator[TraceWithoutTexts]:
-        conditions = []
-        for text in self.where or ():
-            if _LABEL_CONDITION_PATTERN.fullmatch(text):
-                continue  # as `label`
-            condition, _ = parse_threshold(text)
-            if condition is None:
-                raise InputError(
-                    f"--where: {text!r} is no condition; write it as in 'reward<0.5', or label.NAME=VALUE"
-                )
-            scores = make_score_readers(run)
-            conditions.append((find_column(run, "--where", condition.name, scores), condition))
+        scores = make_score_readers(run)
+        conditions = [
+            (find_column(run, "--where", condition.name, scores), condition)
+            for condition in self.thresholds
+        ]
         for trace in self._selected_traces(run):
             if all(column.meets(condition, trace) for column, condition in conditions):
                 yield trace
@@ -234,9 +243,8 @@ class ResponseSelection(NamedTuple):
         return f"no response has all of the labels {names}; leave one out"
 
     def _includes_trace(self, trace: TraceWithoutTexts) -> bool:
-        matches_status = self.status in (None, trace.status)
-        is_gated = self.status == "gated" and bool(trace.gates)
-        return self.agent in (None, trace.agent) and (matches_status or is_gated)
+        statuses = (None, trace.status, "gated" if trace.gates else None)
+        return self.agent in (None, trace.agent) and self.status in statuses
 
 
 class RewardTable(NamedTuple):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.judges.context import find_question_texts
-from jurygraph.messages import did_you_mean
+from jurygraph.messages import suggest_known_name
 from jurygraph.runs.calls import RecordedCall, read_calls
 from jurygraph.runs.run import Run
 from jurygraph.schema import Constraint, Criterion, RecordedVerdict
@@ -52,7 +52,7 @@ def build_question_view(run: Run, response: str, name: str) -> QuestionView:
         if verdict.question == question
     ]
     if not verdicts:
-        hint = did_you_mean(question, questions) or f"known: {', '.join(questions)}"
+        hint = suggest_known_name(question, questions)
         raise InputError(
             f"{run.folder}: response {response!r} has no question {question!r}; {hint}"
         )

@@ -155,9 +155,9 @@ def test_a_verdict_that_is_tried_moves_the_reward_and_no_config_can_have_it(
     page.get_by_text("Change a weight").click()
     page.get_by_label(re.compile("τ")).fill("0.5")
     page.get_by_label(re.compile("τ")).blur()
-    page.get_by_role("link", name="Download it with the settings").wait_for()
+    page.get_by_role("link", name="Download the config with these settings").wait_for()
     with page.expect_download() as downloading:
-        page.get_by_role("link", name="Download it with the settings").click()
+        page.get_by_role("link", name="Download the config with these settings").click()
     assert "temperature: 0.5" in Path(downloading.value.path()).read_text()
 
 
@@ -236,7 +236,7 @@ def test_two_runs_are_compared_with_a_sentence_first(runs: Path, page: "Page") -
         page.goto(address)
         check_access(page)
         assert re.match(
-            r"agents are in .* order; .* B is .* (higher|lower)", page.locator(".lede").inner_text()
+            r"Agents are in .* order; .* B is .* (higher|lower)", page.locator(".lede").inner_text()
         )
         assert "weights.method" in page.locator("main").inner_text()
         page.get_by_role("link", name="in B").first.click()

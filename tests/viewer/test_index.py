@@ -30,7 +30,7 @@ from jurygraph.viewer.table import (
 from jurygraph.views.rewards import ResponseSelection
 from tests.runs.sample_runs import Outage, make_tasks, score, write_tasks
 from tests.studies.figures import means_by_agent
-from tests.viewer.conftest import LETTERS, polite, record
+from tests.viewer.conftest import HOSTILE, LETTERS, polite, record
 
 
 def names(index: RunIndex, **query: str) -> list[str]:
@@ -173,6 +173,11 @@ def test_a_selection_is_of_words_agents_and_failures(letters: Path) -> None:
         index.update()
         assert names(index, search="quixotic") == ["bob/1"]
         assert names(index, search="Write bob") == ["bob/0", "bob/1"]
+        excerpts = {"": ("", "", "", "quixotic"), "QUIXOTIC": ("", "", "quixotic", "")}
+        excerpts["bob"] = ("query", "Write to ", "bob", f". {HOSTILE}")
+        for search, excerpt in excerpts.items():
+            rows = read_table_page(index, TableQuery(search=search, task="bob")).rows
+            assert rows[-1].excerpt == excerpt
         assert names(index, agent="agent 2") == ["ann/2"]
         ((failure, count),) = filter_values_by_field(index)["failure"]
         assert count == 1
@@ -403,6 +408,14 @@ def test_labels_are_columns_choices_and_words(tmp_path: Path) -> None:
         assert by_step[-1] == "bare"
         assert names(index, sort="-label.step")[-2:] == ["r4", "bare"]
         assert names(index, search="hand ten") == ["r2"]
+        for conditions in (["label.step=2"], ["polite<0.3", "label.step=2"], ["reward>=1"]):
+            selected = ResponseSelection(where=conditions)
+            shown = list(selected.select(run, lambda trace: trace.response_id))
+            rows = read_table_page(index, TableQuery.from_url({}, conditions)).rows
+            assert [row.response for row in rows] == shown
+        for condition, message in (("reward", "is no condition"), ("rewrd<1", "mean reward")):
+            with pytest.raises(InputError, match=message):
+                read_table_page(index, TableQuery(where=[condition]))
         for query in ({"label.stpe": "2"}, {"columns": "label.stpe"}):
             with pytest.raises(InputError, match=r"did you mean label\.step"):
                 read_table_page(index, TableQuery.from_url(query))

@@ -18,6 +18,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.sources.config import apply_settings
 from jurygraph.testing import ScriptedJudge
+from jurygraph.viewer.shapes import say_once
 from tests.command import run_command
 from tests.examples import some_or_all
 from tests.rows import all_rows
@@ -233,6 +234,9 @@ def test_each_judge_stands_beside_what_counts_and_the_run_says_who_was_outvoted(
         f"study judge &#39;{tmp_path / 'my run'}&#39; --labels F" in overview
     )  # as a shell reads it
     table = page.partition("What the judges say")[2].partition("</table>")[0]
+    reason = '<span class="fine">scripted</span><br>'  # before the answer of whoever gives one
+    assert table.count(reason) == 6
+    table = table.replace(reason, "")
     rows = [re.findall(r"<td[^>]*>([^<]*)<", row) for row in table.split("<tr>")[2:]]
     kept = [[re.sub(r" \(.*", "", cell) for cell in row] for row in rows]
     assert kept == [
@@ -377,14 +381,21 @@ def test_findings_without_a_quotation_are_listed_and_an_address_with_a_typo_is_r
     with jg.Jury(evaluators=[kind], record=tmp_path / "run") as jury:
         answers = [jg.Response(id=name, text=name) for name in ("sure", "unsure", "vague")]
         jury.score(jg.Task(id="t", query="Write."), answers)
-    addresses = ["status=unsupported", "where=reward<0", "agnet=a", "sort=reward&token=x"]
+    addresses = ["status=unsupported", "xyzzy=1", "agnet=a", "sort=reward&token=x"]
     addresses = [f"/a/responses?{address}" for address in addresses] + ["/a/response?id=unsure"]
-    listed, unknown, typo, known, page = browser.open_all(addresses, tmp_path / "run")
+    addresses += ["/a/verdict?id=unsure&question=kind&quesion=x", "/a/?label.x=1"]
+    listed, unknown, typo, known, page, *others = browser.open_all(addresses, tmp_path / "run")
     found = re.findall(r'question=kind">kind</a>: ([^<]*)<', html.unescape(listed))
     assert found == ["the judge says met, and quotes 'Ja'"] * 2
-    assert "this page has no parameter &#39;where&#39;; known: search" in unknown
+    assert "this page has no parameter &#39;xyzzy&#39;; there are search" in unknown
+    assert "no parameter &#39;quesion&#39;; did you mean question?" in others[0]
+    assert "no parameter &#39;label.x&#39;; there are none" in others[1]
     assert "did you mean agent?" in typo
     assert "3 responses" in known
+    told: dict[str, bool] = {}
+    fact = "it cannot be shown, for the flight is in no list"
+    reasons = [say_once(f"{name} is late; {fact}", told) for name in ("ann", "ben")]
+    assert reasons == [f"ann is late; {fact}", "ben is late; as above"]
     # the reason is to be seen, and the sums when asked for
     (why,) = re.findall(r'<details class="why"><summary><span>(.*?)</span></summary>(.*?)</', page)
     assert (why[0][:9], why[1]) == ("It is so.", "Lost 0.75: kind 0.25 of 1, weight 1")

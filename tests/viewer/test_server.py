@@ -97,7 +97,7 @@ def test_beyond_loopback_a_token_is_needed_once(letters: Path) -> None:
         ("/a/response?id=ann/0&score=politeness%3D1", "no question"),
         ("/a/response?id=ann/0&edge=x", "expected [&#34;parent&#34;"),
         ("/a/response?id=ann/0&edge=%5B%22a%22,%22b%22,null%5D", "the rubric has none from"),
-        ("/a/config.yaml?score=polite%3D1", "a config has settings alone"),
+        ("/a/config.yaml?score=polite%3D1", "no parameter &#39;score&#39;; there are set"),
         ("/a/compare", "name two runs"),
     ],
 )
@@ -158,6 +158,7 @@ def test_the_overview_of_a_changed_run_with_unsupported_findings_says_so(
     )
     with closing(sqlite3.connect(tmp_path / "run" / "run.sqlite")) as ledger, ledger:
         ledger.execute("UPDATE records SET at = at + 1 WHERE kind = 'trace'")
+        ledger.execute("UPDATE texts SET content = CAST('thanks' AS BLOB) WHERE content = 'please'")
     _, overview = browser.open_all(["/a/verify", "/a/"], tmp_path / "run")
     assert browser.status == 200
     assert "This run was changed." in overview
@@ -191,6 +192,7 @@ def test_settings_that_were_tried_are_a_config_to_take_along(
 ) -> None:
     text = browser.open("/a/config.yaml?set=reward.polite%3D0.25", letters)
     assert browser.headers["Content-Disposition"].startswith("attachment")
+    assert "null" not in text
     (tmp_path / "jury.yaml").write_text(text)
     with closing(Run.open(letters)) as run:
         expected = apply_settings(run.config, ["reward.polite=0.25"])

@@ -314,7 +314,7 @@ ONE = ("show", "--response", "salt/a")
         ),
         (
             (*ONE, "--verdict", ""),
-            "response 'salt/a' has no question ''; known: manners.polite, manners.shaky",
+            "response 'salt/a' has no question ''; there are manners.polite, manners.shaky",
         ),
     ],
 )
