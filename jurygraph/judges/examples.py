@@ -48,6 +48,7 @@ OMISSION_REASON_TEXTS = {
     "other_dimension": "of a dimension that is not asked about",
     "no_score": "without a score",
     "contradictory": "by a reviewer who gave the same item another score for the same dimension",
+    "off_scale": "with a score off the scale",
     "no_text": "of an item without a text",
     "blank_text": "of an item whose text is blank",
     "no_pair": "of an item whose text does not hold a `first` and a `second`, each on lines of its own",
@@ -89,8 +90,8 @@ class _ExampleSelection:
     """The examples that can be shown, by reviewer, item and dimension, and the places of the other ratings by reason.
 
     Equal ratings count once, in any order, and one with a reason wins. With `pairs`, only those can be shown whose text
-    holds the two texts of its item. Raises `InputError` for an item of two groups, for several dimensions if no rating
-    names one, or for a score off the scale.
+    holds the two texts of its item. Raises `InputError` for an item of two groups, or for several dimensions if no
+    rating names one.
     """
 
     def __init__(
@@ -109,7 +110,6 @@ class _ExampleSelection:
         self.kept: dict[tuple[str, str, str], Example] = {}
         self.left_out: dict[str, list[str]] = {kind: [] for kind in OMISSION_REASON_TEXTS}
         single_dimension = _find_single_dimension(ratings, scales)
-        refuse_scores_off_scale(ratings, scales)
         keyed_ratings = [
             (location, rating, (rating.reviewer, rating.key, rating.dimension or single_dimension))
             for location, rating in ratings.rows
@@ -134,6 +134,9 @@ class _ExampleSelection:
             return "no_score"
         if has_conflicting_rating:
             return "contradictory"
+        low, high = self._scales[dimension]
+        if not low <= rating.score <= high:
+            return "off_scale"
         text = rated_text(rating, self._texts)
         if text is None:
             return "no_text"
@@ -247,7 +250,7 @@ class ReviewerHistory:
         `texts` holds the items' texts by key, for ratings without one. `pairs` holds the two texts of each item, if
         the items are pairs that are judged in both orders. `prompts` holds what the texts answer, by key, to be shown
         with them. If no rating names a dimension, all are of the one requested. Raises `InputError` if several are
-        requested then, if an item has two groups, or if a score is off the scale.
+        requested then, or if an item has two groups.
         """
         self.has_pairs = pairs is not None
         self.has_prompts = bool(prompts)
@@ -263,6 +266,7 @@ class ReviewerHistory:
         """All reviewers in the file, including those without examples."""
         self.name = ratings.name
         self._ratings = ratings
+        self._scales = scales
         self._dimensions = sorted(scales)
         self._examples_of: dict[tuple[str, str | None], list[Example]] = defaultdict(list)
         """The examples by dimension, and by dimension and domain, in order."""
@@ -337,6 +341,11 @@ class ReviewerHistory:
     def groups_of_ratings(self, names: Iterable[str]) -> set[str]:
         """Return the groups of all ratings, even those left out, under these names: keys, or items of any agent."""
         return set(chain.from_iterable(self._groups.get(name, ()) for name in names))
+
+    def require_scores_on_scale(self) -> None:
+        """Raise `InputError` for a score off its scale. Plans need it; stored ones, which left it out, are read on."""
+        if any(omitted.kind == "off_scale" for omitted in self.left_out):
+            refuse_scores_off_scale(self._ratings, self._scales)
 
     def texts_of_ratings(self, names: Iterable[str]) -> set[str]:
         """Return the texts of all ratings under these names, which mean the same as in `groups_of_ratings`."""

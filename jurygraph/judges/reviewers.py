@@ -410,6 +410,8 @@ class ReviewerJudge(Evaluator):
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         names = self.predictable_reviewers
+        if self.history is not None:
+            self.history.require_scores_on_scale()
         if self.history is not None and names and view.member not in names:
             hint = did_you_mean(str(view.member), names) or f"it has {join_names(names)}"
             raise PlanError(

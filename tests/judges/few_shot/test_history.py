@@ -173,8 +173,10 @@ def test_a_text_is_the_one_of_the_rating_or_else_of_the_item() -> None:
 
 
 def test_a_score_off_the_scale_is_refused_with_the_scale_that_all_scores_need() -> None:
+    found = history(rating(score=1), rating("bo", score=7), rating("cy", score=0.5))
+    assert omissions(found) == [("off_scale", 2, "r.csv, line 3")], "a stored plan left them out"
     with pytest.raises(InputError) as raised:
-        history(rating(score=1), rating("bo", score=7), rating("cy", score=0.5), rating(score=6))
+        found.require_scores_on_scale()
     assert str(raised.value) == (
         "r.csv, line 3: score 7 of 'clarity' is off the scale [1, 5] of the config; write `scale: [0.5, 7]`, or "
         "correct the score"
