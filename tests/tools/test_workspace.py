@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
+from jurygraph.tools import files
 from jurygraph.tools import workspace as workspaces
 from jurygraph.tools.tool import ToolError
 from jurygraph.tools.workspace import Workspace, open_workspace
@@ -255,7 +256,8 @@ def test_broken_and_hostile_archives_are_refused(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workspaces, "MAX_UNPACKED_BYTES", 1 << 20)
-    monkeypatch.setattr(workspaces, "MAX_FILE_BYTES", 1 << 16)
+    for module in (workspaces, files):
+        monkeypatch.setattr(module, "MAX_FILE_BYTES", 1 << 16)
     make_tar(root / "bomb.tar.gz", tar_member("zeros"), tar_member("z"), data=b"\0" * (1 << 20))
     make_zip(root / "bomb.zip", ("ones.txt", b"1" * (1 << 20)))
     whole = (root / "bomb.zip").read_bytes()
@@ -280,7 +282,7 @@ def test_broken_and_hostile_archives_are_refused(
         "refused: the archive"
     )
     cut = call(open_workspace(str(root), "bomb.zip"), "read_file", path="ones.txt")
-    assert cut.endswith("[only its first 16,777,216 bytes can be read]")
+    assert cut.endswith("[only its first 65,536 bytes can be read]")
     assert "[1 lines, 65,536 characters in all]" in cut
 
 
