@@ -372,7 +372,8 @@ def _summarize_verdicts(
     native = None
     if scale is not None and len(native_values) == len(judged):
         native = fmean(native_values)
-    is_met = float(met_share >= MET_THRESHOLD)
+    # samples that tie are decided by their mean, which the reward counts
+    is_met = float((met_share, score) >= (0.5, MET_THRESHOLD))
     return Judgement(task, JUDGED_STATUS, score, is_met, native, scale, is_fault=is_fault)
 
 

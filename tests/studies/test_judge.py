@@ -43,6 +43,7 @@ from jurygraph.studies.judgements import (
     RunJudgements,
     _copy_modelless_judgements,
     _summarize_pair_verdicts,
+    _summarize_verdicts,
     pair_name,
     read_judgements,
 )
@@ -91,6 +92,15 @@ def labels(*rows: JudgedLabel) -> FileRows[JudgedLabel]:
 
 
 # Figures
+
+
+def test_samples_that_tie_are_decided_by_their_mean_which_the_reward_counts() -> None:
+    for scores, decision in (((0.16, 0.76), 0.0), ((0.3, 0.76), 1.0), ((0.1, 0.6, 0.6), 1.0)):
+        samples = [
+            RecordedVerdict(question="q", about="r", responses=("r",), score=score, sample=number)
+            for number, score in enumerate(scores)
+        ]
+        assert _summarize_verdicts("t", samples).decision == decision
 
 
 def test_a_label_between_0_and_1_beside_a_judge_that_decides_is_a_share_of_people_or_a_tie() -> (
