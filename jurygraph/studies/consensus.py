@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.inference.agreement import (
     correlations_with_others,
     is_surely_nonzero,
+    kappa,
+    label_table,
     shifts_from_others,
 )
 from jurygraph.inference.clusters import (
@@ -86,6 +88,8 @@ from jurygraph.views.agents import rank_agents as rank_agents_by_reward
 _TABLE_DIGITS = 3  # as in the tables of the paper
 _MAX_ROWS_LISTED = 10
 _MAX_ANNOTATORS_LISTED = 30
+_MAX_ANNOTATORS_PAIRED = 6
+"""The pairs of more are too many to read."""
 _MIN_RARE_LABELS = 5
 """Fewer labels of items that are not of the commonest class tell nothing of who guesses: all could be slips."""
 _MIN_LABELS = 10
@@ -105,13 +109,27 @@ RowsByName = Mapping[str, Figures]
 """Figures of each item, agent or annotator, by its name."""
 
 
+class AnnotatorPair(NamedTuple):
+    """How many items two annotators both labelled, of how many of these the labels are the same, and Cohen's κ.
+
+    κ is NaN for numbers, which may be near, and where all labels are the same.
+    """
+
+    annotator: str
+    other: str
+    items: int
+    percent_alike: float
+    kappa: float
+
+
 def report(
     fitted_consensus: FittedConsensus, advance: ProgressCallback = ignore_progress
 ) -> Report:
     """Return every figure of a consensus.
 
     `agents` and `items` are scored by `method`; `annotators`, `prior` [K], `log_likelihood` and `converged` belong to
-    the fitted model, whatever the method. `intervals` names the source of the agents' intervals: t over items or
+    the fitted model, whatever the method. `annotator_pairs` are of up to 30 people, who share items (`AnnotatorPair`).
+    `intervals` names the source of the agents' intervals: t over items or
     prompts, without or with the variance of refits (if the model scores them); by preset `paper`, percentiles of
     resamples. `pairs` are the differences of agents, whose intervals hold together. `findings` are what the posterior
     changes against the majority, and `further_labels` what more labels of the items in doubt would leave of it
@@ -166,6 +184,7 @@ def report(
         "pairs": pairs,
         "intervals": intervals,
         "annotators": annotators,
+        "annotator_pairs": _compare_annotators(fitted_consensus),
         "stability": stability,
         "comparison": agent_comparison_rows,
         "findings": _find_changes(ambiguity_source, agent_comparison_rows),
@@ -463,6 +482,28 @@ def _annotator_figures(
     return rows
 
 
+def _compare_annotators(fitted_consensus: FittedConsensus) -> list[AnnotatorPair]:
+    """Return each two annotators who share items, of up to 30; the last label counts of who gave an item several."""
+    votes = fitted_consensus.model.votes
+    is_number_scale = fitted_consensus.ballots.is_number_scale
+    item_count, annotator_count, class_count = votes.shape
+    if annotator_count > _MAX_ANNOTATORS_LISTED:
+        return []
+    labels = np.zeros((annotator_count, item_count), dtype=np.int64)
+    labels[votes.annotator, votes.item] = votes.label + 1  # 0 is for none
+    labels_by_name = zip(map(str, votes.annotators), labels, strict=True)
+    distances = 1.0 - np.eye(class_count)
+    pairs = []
+    for (name, first), (other, second) in combinations(labels_by_name, 2):
+        table = label_table(first, second, class_count + 1)[1:, 1:]
+        count = int(table.sum())
+        if count:
+            percent = 100.0 * np.trace(table) / count
+            beyond_chance = math.nan if is_number_scale else kappa(table, distances)
+            pairs.append(AnnotatorPair(name, other, count, percent, beyond_chance))
+    return pairs
+
+
 def _find_habit(votes: Votes, annotator: int, shift: Estimate | None) -> Figures | None:
     """Return the commonest way in which a person's labels differ from the others', in the direction of a shift.
 
@@ -691,6 +732,9 @@ def _annotator_sections(figures: Figures, shows_rates: bool) -> ReportSections:
     # who is least like the others is what a reader looks for
     rows.sort(key=lambda row: (row[measure].value if row[measure] else -math.inf, row["name"]))
     yield ReportTable.of(columns, rows, digits=_TABLE_DIGITS, most=_MAX_ANNOTATORS_LISTED)
+    if len(rows) <= _MAX_ANNOTATORS_PAIRED:
+        header = ("annotator", "other", "both labelled", "alike, %", "Cohen's κ")
+        yield ReportTable(header, figures["annotator_pairs"], left=2, digits=2)
     if is_by_mean:
         yield "offset: how much higher the labels are, all else equal; adjusted means leave it out"
     if not shows_rates:

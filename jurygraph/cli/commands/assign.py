@@ -144,7 +144,7 @@ def assign(
         items, gold, {**select_named_columns(item=item), **parse_column_options(column)}
     )
     questions = _read_sheet_questions(dimensions, classes, ambiguous)
-    has_classes = any(question.classes for question in questions)
+    has_classes = classes or questions[0].classes
     if has_classes and any(entry.is_pair for entry in sheet_items + common_items):
         raise InputError(
             "--dimensions: pairs have scores of their own; write bare names, without --classes"
@@ -199,11 +199,6 @@ def assign(
         f"{shell_quote(key)} SHEET... --out {target}"
     )
     if ambiguous:
-        for question in sheet_round.questions:
-            subject = (
-                f"scores of {question.dimension}" if len(sheet_round.questions) > 1 else "scores"
-            )
-            lines.append(f"{subject}: {question.cells['scale']}")
         lines.append(f"last: {sheet_round.questions[0].consensus} {target}")
     print_report(json, figures, lines)
 
