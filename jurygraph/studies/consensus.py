@@ -471,7 +471,7 @@ def _annotator_figures(
         if fitted_consensus.method == "adjusted-mean" and fitted_consensus.adjusted is not None:
             row["offset"] = round(float(fitted_consensus.adjusted.leniency[code]), 9)
         row["habit"] = _find_habit(votes, code, shifts[code])
-        row["agreement"] = None if math.isnan(agreements[code]) else agreements[code]
+        row["agreement"] = agreements[code]
         row["rare"] = int(rare_counts[code])
         label, count = constant_labels.get(code, (None, 0))
         row["always"] = None if label is None else {"label": label, "labels": count}
@@ -485,11 +485,11 @@ def _annotator_figures(
 def _compare_annotators(fitted_consensus: FittedConsensus) -> list[AnnotatorPair]:
     """Return each two annotators who share items, of up to 30; the last label counts of who gave an item several."""
     votes = fitted_consensus.model.votes
-    is_number_scale = fitted_consensus.ballots.is_number_scale
+    ballots = fitted_consensus.ballots
     item_count, annotator_count, class_count = votes.shape
     if annotator_count > _MAX_ANNOTATORS_LISTED:
         return []
-    labels = np.zeros((annotator_count, item_count), dtype=np.int64)
+    labels = np.zeros((annotator_count, item_count), int)
     labels[votes.annotator, votes.item] = votes.label + 1  # 0 is for none
     labels_by_name = zip(map(str, votes.annotators), labels, strict=True)
     distances = 1.0 - np.eye(class_count)
@@ -499,7 +499,7 @@ def _compare_annotators(fitted_consensus: FittedConsensus) -> list[AnnotatorPair
         count = int(table.sum())
         if count:
             percent = 100.0 * np.trace(table) / count
-            beyond_chance = math.nan if is_number_scale else kappa(table, distances)
+            beyond_chance = math.nan if ballots.is_number_scale else kappa(table, distances)
             pairs.append(AnnotatorPair(name, other, count, percent, beyond_chance))
     return pairs
 
@@ -612,7 +612,6 @@ def _sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSect
         "items": counts["items"],
         "annotators": counts["annotators"],
         "gold items": counts["gold"],
-        "rows that repeat an item and annotator": counts["repeated"],
     }
     yield ", ".join(f"{name}: {count}" for name, count in sizes.items() if count)
     yield from _class_and_credit_lines(figures)
@@ -693,8 +692,8 @@ def _comparison_table(comparison: RowsByName) -> ReportTable:
     for row in _sort_descending(comparison, "stableval"):
         change = round(row["change"], _TABLE_DIGITS) + 0.0  # which makes -0.0 0.0
         ranks = ", ".join(f"{rank:g}" for rank in row["ranks"].values())
-        cells = {"change_text": f"{change:+.{_TABLE_DIGITS}f}", "ranks_text": ranks}
-        rows.append({**row, **cells})
+        change_text = f"{change:+.{_TABLE_DIGITS}f}"
+        rows.append({**row, "change_text": change_text, "ranks_text": ranks})
     columns: Columns = {
         "agent": "name",
         "MV": "majority",
@@ -732,17 +731,16 @@ def _annotator_sections(figures: Figures, shows_rates: bool) -> ReportSections:
     # who is least like the others is what a reader looks for
     rows.sort(key=lambda row: (row[measure].value if row[measure] else -math.inf, row["name"]))
     yield ReportTable.of(columns, rows, digits=_TABLE_DIGITS, most=_MAX_ANNOTATORS_LISTED)
+    if is_by_mean:
+        yield "offset: how much higher the labels are, all else equal; adjusted means leave it out"
+    if shows_rates:
+        lowest, *_, highest = map(format_label, figures["classes"])
+        yield "accuracy: share of right labels by the model, the mean over the classes"
+        if figures["values"]:
+            yield f"leniency, strictness: share of {highest}, of {lowest} given, were all classes as frequent"
     if len(rows) <= _MAX_ANNOTATORS_PAIRED:
         header = ("annotator", "other", "both labelled", "alike, %", "Cohen's κ")
         yield ReportTable(header, figures["annotator_pairs"], left=2, digits=2)
-    if is_by_mean:
-        yield "offset: how much higher the labels are, all else equal; adjusted means leave it out"
-    if not shows_rates:
-        return
-    lowest, *_, highest = map(format_label, figures["classes"])
-    yield "accuracy: share of right labels by the model, the mean over the classes"
-    if figures["values"]:
-        yield f"leniency, strictness: share of {highest}, of {lowest} given, were all classes as frequent"
 
 
 def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float]) -> str:
