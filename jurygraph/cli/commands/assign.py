@@ -143,7 +143,7 @@ def assign(
     sheet_items, common_items = _read_sheet_items(
         items, gold, {**select_named_columns(item=item), **parse_column_options(column)}
     )
-    questions = _read_sheet_questions(dimensions, classes, ambiguous)
+    questions = _read_sheet_questions(dimensions or "", classes, ambiguous)
     has_classes = classes or questions[0].classes
     if has_classes and any(entry.is_pair for entry in sheet_items + common_items):
         raise InputError(
@@ -321,16 +321,16 @@ def _read_sheet_items(
 
 
 def _read_sheet_questions(
-    dimensions: str | None, classes: Sequence[str] | None, ambiguous: Path | None
+    dimensions: str, classes: Sequence[str] | None, ambiguous: Path | None
 ) -> Sequence[SheetQuestion]:
-    is_of_judge = dimensions == "ideas" or str(dimensions).endswith((".yaml", ".yml"))
+    is_of_judge = dimensions == "ideas" or dimensions.endswith((".yaml", ".yml"))
     if classes and (is_of_judge or ambiguous):
         raise InputError("--classes: a judge, or a consensus, has its own; leave it out")
     if is_of_judge:
         from jurygraph.judges.reviewers import read_sheet_questions  # bare names do not need it
 
-        return read_sheet_questions(str(dimensions))
-    names = split_names(dimensions) if dimensions else []
+        return read_sheet_questions(dimensions)
+    names = split_names(dimensions or None)
     for name in names:
         if ";" in name:
             raise InputError(f"--dimensions: is {quote(name)}; separate names by commas")
