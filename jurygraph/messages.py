@@ -157,11 +157,14 @@ def fold_name(name: str) -> str:
     return "".join(normalize("NFC", name).casefold().split())
 
 
-_ID_PART_PATTERN = re.compile(r"0*(\d+|[^\W\d_]+|[^\w\s./:-])")
+_ID_PART_PATTERN = re.compile(r"0*(^-(?=\d)|\d+(?:\.\d+)?|[^\W\d_]+|[^\w\s./:-])")
 
 
 def fold_id(name: str) -> str:
-    """Return what ids have in common that differ only in case, blanks, signs or leading zeros, as R-001 and `r 1`."""
+    """Return what ids have in common that differ only in case, blanks, signs or leading zeros, as R-001 and `r 1`.
+
+    Numbers, such as 0.5 and 0.05, or -1 and 1, differ.
+    """
     return " ".join(_ID_PART_PATTERN.findall(normalize("NFC", name).casefold()))
 
 

@@ -9,6 +9,7 @@ from pydantic import model_validator
 from jurygraph.messages import (
     Problem,
     did_you_mean,
+    fold_id,
     notes_on_similar_names,
     plural_of,
     shell_quote,
@@ -69,6 +70,22 @@ def test_names_that_differ_in_case_or_spaces_alone_are_noted() -> None:
     assert note.startswith(
         "'Ann  B' and 'ann b' differ only in case, spaces or Unicode form, and count as two"
     )
+
+
+@all_rows(
+    ("first", "second", "is_alike"),
+    [
+        ("R-001", "r 1", True),
+        ("07", "7", True),
+        ("0.5", "0.05", False),
+        ("temp 0.5", "temp 0.05", False),
+        ("-1", "1", False),
+    ],
+)
+def test_ids_are_alike_without_signs_and_zeros_in_front_and_numbers_where_they_are_the_same(
+    first: str, second: str, is_alike: bool
+) -> None:
+    assert (fold_id(first) == fold_id(second)) is is_alike
 
 
 def test_names_that_look_alike_are_told_apart_by_their_unicode_form() -> None:

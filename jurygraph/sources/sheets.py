@@ -72,8 +72,8 @@ class SheetQuestion(FrozenModel):
     """The dimension that a row asks for, and `cells`, what else it says about that, by column.
 
     Scores are `classes`, if there are any, and else numbers. It is to be skipped unless the reviewer's score for
-    another dimension is `above` a threshold. `consensus` is the command that compares new labels, in a file that is to
-    be added, with the consensus that left the items in doubt.
+    another dimension is `above` a threshold. `consensus` is the command that takes the labels, in a file that is to be
+    added: by the classes of all questions, or with the consensus that left the items in doubt.
     """
 
     dimension: Id | None = None

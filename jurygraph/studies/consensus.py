@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.inference.agreement import (
     correlations_with_others,
     is_surely_nonzero,
+    kappa,
+    label_table,
     shifts_from_others,
 )
 from jurygraph.inference.clusters import (
@@ -86,6 +88,8 @@ from jurygraph.views.agents import rank_agents as rank_agents_by_reward
 _TABLE_DIGITS = 3  # as in the tables of the paper
 _MAX_ROWS_LISTED = 10
 _MAX_ANNOTATORS_LISTED = 30
+_MAX_ANNOTATORS_PAIRED = 6
+"""The pairs of more are too many to read."""
 _MIN_RARE_LABELS = 5
 """Fewer labels of items that are not of the commonest class tell nothing of who guesses: all could be slips."""
 _MIN_LABELS = 10
@@ -105,13 +109,27 @@ RowsByName = Mapping[str, Figures]
 """Figures of each item, agent or annotator, by its name."""
 
 
+class AnnotatorPair(NamedTuple):
+    """How many items two annotators both labelled, of how many of these the labels are the same, and Cohen's κ.
+
+    κ is NaN for numbers, which may be near, and where all labels are the same.
+    """
+
+    annotator: str
+    other: str
+    items: int
+    percent_alike: float
+    kappa: float
+
+
 def report(
     fitted_consensus: FittedConsensus, advance: ProgressCallback = ignore_progress
 ) -> Report:
     """Return every figure of a consensus.
 
     `agents` and `items` are scored by `method`; `annotators`, `prior` [K], `log_likelihood` and `converged` belong to
-    the fitted model, whatever the method. `intervals` names the source of the agents' intervals: t over items or
+    the fitted model, whatever the method. `annotator_pairs` are of up to 30 people, who share items (`AnnotatorPair`).
+    `intervals` names the source of the agents' intervals: t over items or
     prompts, without or with the variance of refits (if the model scores them); by preset `paper`, percentiles of
     resamples. `pairs` are the differences of agents, whose intervals hold together. `findings` are what the posterior
     changes against the majority, and `further_labels` what more labels of the items in doubt would leave of it
@@ -166,6 +184,7 @@ def report(
         "pairs": pairs,
         "intervals": intervals,
         "annotators": annotators,
+        "annotator_pairs": _compare_annotators(fitted_consensus),
         "stability": stability,
         "comparison": agent_comparison_rows,
         "findings": _find_changes(ambiguity_source, agent_comparison_rows),
@@ -452,7 +471,7 @@ def _annotator_figures(
         if fitted_consensus.method == "adjusted-mean" and fitted_consensus.adjusted is not None:
             row["offset"] = round(float(fitted_consensus.adjusted.leniency[code]), 9)
         row["habit"] = _find_habit(votes, code, shifts[code])
-        row["agreement"] = None if math.isnan(agreements[code]) else agreements[code]
+        row["agreement"] = agreements[code]
         row["rare"] = int(rare_counts[code])
         label, count = constant_labels.get(code, (None, 0))
         row["always"] = None if label is None else {"label": label, "labels": count}
@@ -461,6 +480,28 @@ def _annotator_figures(
             row["gold"] = {"right": right_count, "labels": label_count, "side": gold_sides[code]}
         rows[str(name)] = row
     return rows
+
+
+def _compare_annotators(fitted_consensus: FittedConsensus) -> list[AnnotatorPair]:
+    """Return each two annotators who share items, of up to 30; the last label counts of who gave an item several."""
+    votes = fitted_consensus.model.votes
+    ballots = fitted_consensus.ballots
+    item_count, annotator_count, class_count = votes.shape
+    if annotator_count > _MAX_ANNOTATORS_LISTED:
+        return []
+    labels = np.zeros((annotator_count, item_count), int)
+    labels[votes.annotator, votes.item] = votes.label + 1  # 0 is for none
+    labels_by_name = zip(map(str, votes.annotators), labels, strict=True)
+    distances = 1.0 - np.eye(class_count)
+    pairs = []
+    for (name, first), (other, second) in combinations(labels_by_name, 2):
+        table = label_table(first, second, class_count + 1)[1:, 1:]
+        count = int(table.sum())
+        if count:
+            percent = 100.0 * np.trace(table) / count
+            beyond_chance = math.nan if ballots.is_number_scale else kappa(table, distances)
+            pairs.append(AnnotatorPair(name, other, count, percent, beyond_chance))
+    return pairs
 
 
 def _find_habit(votes: Votes, annotator: int, shift: Estimate | None) -> Figures | None:
@@ -571,7 +612,6 @@ def _sections(figures: Figures, fitted_consensus: FittedConsensus) -> ReportSect
         "items": counts["items"],
         "annotators": counts["annotators"],
         "gold items": counts["gold"],
-        "rows that repeat an item and annotator": counts["repeated"],
     }
     yield ", ".join(f"{name}: {count}" for name, count in sizes.items() if count)
     yield from _class_and_credit_lines(figures)
@@ -652,8 +692,8 @@ def _comparison_table(comparison: RowsByName) -> ReportTable:
     for row in _sort_descending(comparison, "stableval"):
         change = round(row["change"], _TABLE_DIGITS) + 0.0  # which makes -0.0 0.0
         ranks = ", ".join(f"{rank:g}" for rank in row["ranks"].values())
-        cells = {"change_text": f"{change:+.{_TABLE_DIGITS}f}", "ranks_text": ranks}
-        rows.append({**row, **cells})
+        change_text = f"{change:+.{_TABLE_DIGITS}f}"
+        rows.append({**row, "change_text": change_text, "ranks_text": ranks})
     columns: Columns = {
         "agent": "name",
         "MV": "majority",
@@ -693,12 +733,14 @@ def _annotator_sections(figures: Figures, shows_rates: bool) -> ReportSections:
     yield ReportTable.of(columns, rows, digits=_TABLE_DIGITS, most=_MAX_ANNOTATORS_LISTED)
     if is_by_mean:
         yield "offset: how much higher the labels are, all else equal; adjusted means leave it out"
-    if not shows_rates:
-        return
-    lowest, *_, highest = map(format_label, figures["classes"])
-    yield "accuracy: share of right labels by the model, the mean over the classes"
-    if figures["values"]:
-        yield f"leniency, strictness: share of {highest}, of {lowest} given, were all classes as frequent"
+    if shows_rates:
+        lowest, *_, highest = map(format_label, figures["classes"])
+        yield "accuracy: share of right labels by the model, the mean over the classes"
+        if figures["values"]:
+            yield f"leniency, strictness: share of {highest}, of {lowest} given, were all classes as frequent"
+    if len(rows) <= _MAX_ANNOTATORS_PAIRED:
+        header = ("annotator", "other", "both labelled", "alike, %", "Cohen's κ")
+        yield ReportTable(header, figures["annotator_pairs"], left=2, digits=2)
 
 
 def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float]) -> str:

@@ -17,6 +17,7 @@ from jurygraph.runs.run import Run
 from jurygraph.schema.rating import Label, format_label
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.ratings import parse_target_cell
+from jurygraph.studies.adjudication import SavedConsensus
 from jurygraph.studies.consensus import compare_agents, name_likeliest_classes
 from jurygraph.studies.fitted_consensus import FittedConsensus, describe_items
 from jurygraph.studies.judgements import (
@@ -247,7 +248,7 @@ def list_consensus_labels(
     rows = []
     for key, item in describe_items(fit).items():
         texts = dict(texts_by_item[key])
-        label = _find_likeliest_class(fit, item)
+        label = _find_likeliest_class(fit.ballots.classes, item["posterior"])
         row: dict[str, _Cell] = {"item": texts.pop("item")}
         if "agent" in texts:
             row["agent"] = texts.pop("agent")
@@ -266,8 +267,13 @@ def list_consensus_labels(
     return rows
 
 
-def list_item_rows(fits: Sequence[FittedConsensus], items: JudgedItems) -> list[dict[str, _Cell]]:
-    """Return a row for each item: of each question the consensus, how sure it is, the judge, and each person's label.
+def list_item_rows(
+    fits: Sequence[FittedConsensus],
+    items: JudgedItems,
+    earlier_rounds: Iterable[SavedConsensus | None],
+) -> list[dict[str, _Cell]]:
+    """Return a row for each item: of each question the consensus, the one before, how sure it is, the judge, and each
+    person's label.
 
     The consensus is the likeliest class, or a tie of several, and its certainty as `_list_certainties` has it; of
     adjusted means there are also the mean and its standard error. The judge's is in words where
@@ -284,8 +290,9 @@ def list_item_rows(fits: Sequence[FittedConsensus], items: JudgedItems) -> list[
     cells: dict[str, Mapping[str, _Cell]] = {
         "in doubt": {item: "; ".join(doubts) for item, doubts in reasons.items()}
     }
-    for fit, judgements in zip(fits, items.judgements, strict=True):
-        cells_of_question = _consensus_cells(fit)
+    questions = zip(fits, items.judgements, earlier_rounds, strict=True)
+    for fit, judgements, earlier in questions:
+        cells_of_question = _consensus_cells(fit, earlier)
         if judgements:
             cells_of_question[f"{fit.question} judge"] = {
                 item: format_judgement(judgement, fit) for item, judgement in judgements.items()
@@ -368,20 +375,17 @@ def _match_responses(
     return response_by_item
 
 
-def _find_likeliest_class(fit: FittedConsensus, item: Figures) -> Label | None:
+def _find_likeliest_class(classes: Sequence[Label], posterior: Sequence[float]) -> Label | None:
     """Return the likeliest class of an item; None where several are as likely."""
-    posterior = item["posterior"]
     greatest = max(posterior)
     is_tied = posterior.count(greatest) > 1
-    return None if is_tied else fit.ballots.classes[posterior.index(greatest)]
+    return None if is_tied else classes[posterior.index(greatest)]
 
 
-def _describe_label(fit: FittedConsensus, item: Figures) -> Label:
+def _describe_label(classes: Sequence[Label], posterior: Sequence[float]) -> Label:
     """Return the likeliest class of an item, or which ones are as likely."""
-    label = _find_likeliest_class(fit, item)
-    if label is None:
-        return f"tie: {name_likeliest_classes(fit.ballots.classes, item['posterior'])}"
-    return label
+    label = _find_likeliest_class(classes, posterior)
+    return f"tie: {name_likeliest_classes(classes, posterior)}" if label is None else label
 
 
 def _list_certainties(fit: FittedConsensus) -> dict[Any, float]:
@@ -412,15 +416,27 @@ def _list_certainties(fit: FittedConsensus) -> dict[Any, float]:
     return found | dict.fromkeys(found.keys() & fit.ballots.gold.keys(), 1.0)
 
 
-def _consensus_cells(fit: FittedConsensus) -> dict[str, Mapping[str, _Cell]]:
-    """Return by column the consensus of a question on each item, how sure it is, and the number of its labels."""
+def _consensus_cells(
+    fit: FittedConsensus, earlier: SavedConsensus | None
+) -> dict[str, Mapping[str, _Cell]]:
+    """Return by column the consensus of a question on each item, also the one before, how sure it is, and the number
+    of its labels."""
     name = fit.question
     items = describe_items(fit)
     labelled_items = {key: item for key, item in items.items() if item["labels"]}
     cells: dict[str, Mapping[str, _Cell]] = {
-        name: {key: _describe_label(fit, item) for key, item in labelled_items.items()},
-        f"{name} certainty": _list_certainties(fit),
+        name: {
+            key: _describe_label(fit.ballots.classes, item["posterior"])
+            for key, item in labelled_items.items()
+        }
     }
+    if earlier is not None:
+        cells[f"{name} before"] = {
+            key: _describe_label(earlier.classes, item.posterior)
+            for key, item in earlier.items.items()
+            if item.labels
+        }
+    cells[f"{name} certainty"] = _list_certainties(fit)
     if fit.method == "adjusted-mean":
         cells[f"{name} mean"] = {
             key: round(item["adjusted_mean"], _DIGITS) for key, item in labelled_items.items()

@@ -42,7 +42,11 @@ _DECOMPR_SYMBOL_MEANINGS = WORDING_SYMBOL_MEANINGS | {
     "ε": "error that all stakeholders share",
 }
 _TAU_B_MEANING = "rank correlation of two orders of the agents (Kendall); 1 is the same order"
-CONSENSUS_SYMBOL_MEANINGS = {"τ_b": _TAU_B_MEANING, "Δ": "difference of an agent's scores"}
+CONSENSUS_SYMBOL_MEANINGS = {
+    "τ_b": _TAU_B_MEANING,
+    "Δ": "difference of an agent's scores",
+    "κ": _KAPPA_MEANING,
+}
 SIMULATION_SYMBOL_MEANINGS = _DECOMPR_SYMBOL_MEANINGS | CONSENSUS_SYMBOL_MEANINGS
 RANKING_SYMBOL_MEANINGS = CREDIT_SYMBOL_MEANINGS | {"τ": WORDING_SYMBOL_MEANINGS["τ"]}
 DISAGREEMENT_SYMBOL_MEANINGS = {"τ": "distance of components from which they are in conflict"}

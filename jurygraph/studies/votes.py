@@ -152,7 +152,7 @@ def collect_votes(
         or bool(_order_decisions(map(_label_to_class_value, found)))
         or not all(isinstance(_label_to_class_value(label), str) for label in found)
     )
-    scale = _parse_scale(classes) if classes else _classes_in_votes(votes, has_class_order)
+    scale = parse_scale(classes) if classes else _classes_in_votes(votes, has_class_order)
     _refuse_classes_of_others(files, votes, classes)
     values = None
     if not classes and has_class_order:
@@ -319,7 +319,8 @@ def _find_nearest_class(fraction: float, scale: Sequence[float]) -> float:
     return min(scale, key=lambda value: (abs(value - fraction), -abs(value - middle)))
 
 
-def _parse_scale(classes: Sequence[str]) -> Sequence[Any]:
+def parse_scale(classes: Sequence[str]) -> Sequence[Any]:
+    """Return the classes of `--classes`; numerals are numbers. Raises `InputError` for fewer than two, or one twice."""
     scale = tuple(map(_label_to_class_value, classes))
     if len(scale) < 2 or len(set(scale)) < len(scale) or "" in scale:
         raise InputError(

@@ -26,14 +26,16 @@ from jurygraph.messages import (
     fold_name,
     join_names,
     quote,
+    select_known_names,
     shell_quote,
     split_names,
 )
 from jurygraph.runs.run import Run
-from jurygraph.schema.rating import format_label
+from jurygraph.schema.rating import Label, format_label
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.file_rows import NameByField
 from jurygraph.sources.files import TextFile
+from jurygraph.sources.label_words import parse_classes, select_classes
 from jurygraph.sources.ratings import iter_file_columns
 from jurygraph.sources.sheets import (
     SheetItem,
@@ -50,6 +52,7 @@ from jurygraph.studies.adjudication import (
 )
 from jurygraph.studies.agreement import MIN_SHARED_ITEMS
 from jurygraph.studies.consensus import conclude_annotators
+from jurygraph.studies.votes import parse_scale
 
 _SLIP_SIMILARITY = 0.8
 """From this on, a name is taken for a slip; numbers at the end, as of p1 and p2, tell people apart."""
@@ -74,6 +77,10 @@ def assign(
             "A,B",
             "Dimensions, each with a score: names, `ideas`, or the config (.yaml) of a judge.",
         ),
+    ] = None,
+    classes: Annotated[
+        list[str] | None,
+        option("A,B", "All scores, low to high; of one dimension NAME=A,B, repeated for others."),
     ] = None,
     ambiguous: Annotated[
         Path | None,
@@ -120,7 +127,7 @@ def assign(
     \b
     Example:
         jurygraph assign items.csv --reviewers ann,bob,cy --per-item 2 --out assigned
-        jurygraph assign items.csv --reviewers ann,bob --dimensions jury.yaml --to xlsx --out assigned
+        jurygraph assign items.csv --reviewers ann,bob --classes bad,ok,good --to xlsx --out assigned
         jurygraph assign run --reviewers names.txt --gold gold.csv --out assigned --seed 7
         jurygraph assign items.csv --ambiguous consensus.json --reviewers dee,eli --out doubtful
         jurygraph import sheets assigned/key.jsonl assigned/sheets/ann.csv --out ratings.jsonl
@@ -136,9 +143,12 @@ def assign(
     sheet_items, common_items = _read_sheet_items(
         items, gold, {**select_named_columns(item=item), **parse_column_options(column)}
     )
-    questions = _read_sheet_questions(dimensions)
-    if questions[0].classes and any(entry.is_pair for entry in sheet_items + common_items):
-        raise InputError("--dimensions: pairs have scores of their own; write bare names")
+    questions = _read_sheet_questions(dimensions or "", classes, ambiguous)
+    has_classes = classes or questions[0].classes
+    if has_classes and any(entry.is_pair for entry in sheet_items + common_items):
+        raise InputError(
+            "--dimensions: pairs have scores of their own; write bare names, without --classes"
+        )
     sheet_round = _SheetRound(sheet_items, questions)
     if ambiguous is not None:
         sheet_round = _select_doubts(ambiguous, above, limit, dimensions, sheet_items, names)
@@ -189,11 +199,6 @@ def assign(
         f"{shell_quote(key)} SHEET... --out {target}"
     )
     if ambiguous:
-        for question in sheet_round.questions:
-            subject = (
-                f"scores of {question.dimension}" if len(sheet_round.questions) > 1 else "scores"
-            )
-            lines.append(f"{subject}: {question.cells['scale']}")
         lines.append(f"last: {sheet_round.questions[0].consensus} {target}")
     print_report(json, figures, lines)
 
@@ -242,12 +247,8 @@ def _make_adjudication_question(
         raise InputError(
             f"--dimensions: --ambiguous items are labelled as in {path}, by {dimension or 'no dimension'}; leave it out"
         )
-    return SheetQuestion(
-        dimension=dimension,
-        classes=consensus.classes,
-        consensus=f"{consensus.command} --before {shell_quote(path)}",
-        cells={"scale": ", ".join(map(format_label, consensus.classes))},
-    )
+    command = f"{consensus.command} --before {shell_quote(path)}"
+    return _make_question(dimension, consensus.classes, command)
 
 
 def _notes_on_consensus(
@@ -319,21 +320,41 @@ def _read_sheet_items(
     return found[items], [] if gold is None else found[gold]
 
 
-def _read_sheet_questions(dimensions: str | None) -> Sequence[SheetQuestion]:
-    if not dimensions:
-        return [SheetQuestion()]
-    if dimensions == "ideas" or dimensions.endswith((".yaml", ".yml")):
+def _read_sheet_questions(
+    dimensions: str, classes: Sequence[str] | None, ambiguous: Path | None
+) -> Sequence[SheetQuestion]:
+    is_of_judge = dimensions == "ideas" or dimensions.endswith((".yaml", ".yml"))
+    if classes and (is_of_judge or ambiguous):
+        raise InputError("--classes: a judge, or a consensus, has its own; leave it out")
+    if is_of_judge:
         from jurygraph.judges.reviewers import read_sheet_questions  # bare names do not need it
 
         return read_sheet_questions(dimensions)
-    names = split_names(dimensions)
+    names = split_names(dimensions or None)
     for name in names:
         if ";" in name:
             raise InputError(f"--dimensions: is {quote(name)}; separate names by commas")
         if not name or names.count(name) > 1:
             problem = f"names {quote(name)} twice" if name else "has an empty name"
             raise InputError(f"--dimensions: {problem}; name each dimension once")
-    return [SheetQuestion(dimension=name) for name in names]
+    scales = parse_classes(classes)
+    select_known_names("--classes: no dimension is", [*filter(None, scales)], names)
+    command = None
+    if classes:
+        command = " --classes ".join(["jurygraph consensus", *map(shell_quote, classes)])
+    questions = []
+    for name in names or [""]:
+        scale = select_classes(scales, name)
+        questions.append(_make_question(name or None, parse_scale(scale) if scale else (), command))
+    return questions
+
+
+def _make_question(
+    dimension: str | None, scale: Sequence[Label], command: str | None
+) -> SheetQuestion:
+    """Return a question whose scores are the classes of a scale, or numbers; the command takes its labels."""
+    cells = {"scale": ", ".join(map(format_label, scale))} if command else {}
+    return SheetQuestion(dimension=dimension, classes=scale, consensus=command, cells=cells)
 
 
 def _format_assignment_lines(figures: Mapping[str, int], sparse_pair_count: int) -> Iterator[str]:

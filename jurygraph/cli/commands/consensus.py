@@ -186,8 +186,8 @@ def consensus(
         Path | None,
         option(
             "F",
-            "Write a table for people as .xlsx or .csv: a row for each item, with the label of each question, its "
-            "certainty as in --labels-out, who said what, and which questions are in doubt.",
+            "Write a table for people as .xlsx or .csv: a row for each item, with the label of each question, that "
+            "of --before, its certainty as in --labels-out, who said what, and which questions are in doubt.",
         ),
     ] = None,
     judged: Annotated[
@@ -275,8 +275,9 @@ def consensus(
         items = match_items(fits, *runs)
     if labels_out is not None:
         _write_labels(labels_out, fits, items, dimension)
-    rows = list_item_rows(fits, items) if table is not None else []
-    result = _report_fits(fits, earlier_by_question.values())
+    rounds = earlier_by_question.values()
+    rows = list_item_rows(fits, items, rounds) if table is not None else []
+    result = _report_fits(fits, rounds)
     if table is not None:
         write_table(table, rows, list_other_sheets(result, fits[0].question))
         notes = dict.fromkeys(_notes_on_texts(votes.files))  # alike for files of one form

@@ -122,7 +122,7 @@ def test_from_doubt_to_a_refit(
         "out",
     )
     assert made.code == 0, made.err
-    assert "scores: bad, good\nlast: " in made.out
+    assert "\nlast: " in made.out
     assert "rated again by who rated the item before, for want of others: " in made.out
     sheet = Path("out/sheets/bo.csv")
     filled = sheet.read_text(encoding="utf-8").replace('"",""', '"good",""')
@@ -514,3 +514,25 @@ def test_a_sheet_of_excel_offers_the_scores_and_is_read_back_as_one_of_csv(
     sheets = ("out/key.jsonl", "out/sheets/ann.xlsx")
     assert run("import", "sheets", *sheets, "--out", "r.jsonl").code == 0
     assert json.loads(Path("r.jsonl").read_text("utf-8"))["label"] == 4.0
+    tone = ("--dimensions", "tone,length,depth", *options[:-1], "words")
+    for asked, problem in (
+        (("--classes", "lenght=bad,good"), "no dimension is 'lenght'; did you mean length?"),
+        (("--classes", "bad,good", "--dimensions", "ideas"), "has its own; leave it out"),
+    ):
+        assert problem in run("assign", "items.csv", *tone, *asked).err
+    classes = ("--classes", "length=short,so so", "--classes", "depth=1,2")
+    assert run("assign", "items.csv", *tone, *classes).code == 0
+    book = openpyxl.load_workbook("words/sheets/ann.xlsx")
+    sheet = book.active
+    drop_downs = sheet.data_validations.dataValidation
+    assert [one.formula1 for one in drop_downs] == ['"short,so so"', '"1,2"']
+    assert [cell.value for cell in sheet[1]][3:5] == ["scale", "score"]
+    sheet["E2"], sheet["E3"], sheet["E4"] = 7, "So so", 2
+    book.save("words/sheets/ann.xlsx")
+    sheets = ("words/key.jsonl", "words/sheets/ann.xlsx")
+    read = run("import", "sheets", *sheets, "--out", "new.jsonl")
+    assert read.err.endswith(
+        "next: jurygraph consensus --classes 'length=short,so so' --classes depth=1,2 new.jsonl\n"
+    )
+    rows = map(json.loads, Path("new.jsonl").read_text("utf-8").splitlines())
+    assert [row["label"] for row in rows] == [7, "so so", 2]

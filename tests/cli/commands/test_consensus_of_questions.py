@@ -143,6 +143,11 @@ def test_excel_has_a_sheet_of_people_and_one_of_what_new_labels_changed(
         ("item", "question", "label before", "label", "ambiguity before", "ambiguity"),
         ("t3_m2", "tone", "rude or kind", "rude", 0.5, 0),
     ]
+    titles, *rows = book["Items"].iter_rows(values_only=True)
+    place = titles.index("tone")
+    assert titles[place : place + 3] == ("tone", "tone before", "tone certainty")
+    tones_by_item = {row[:2]: row[place : place + 2] for row in rows}
+    assert tones_by_item["t3", "m2"] == ("rude", "tie: rude or kind")
 
 
 def test_a_sheet_asks_only_what_is_in_doubt_and_the_answers_show_what_moved(

@@ -369,8 +369,13 @@ def test_all_pairs_of_more_than_two_agents_are_compared_with_intervals_that_hold
         "pairs of agents that differ by more than chance, of 3 whose intervals hold together with 95 % (Bonferroni): "
         f"alpha - cedar {sure.value:.3f} ({sure.low:.3f} to {sure.high:.3f})"
     ) == found.conclusion[1]
-    tables = {table.header[1]: table for table in found.sections if isinstance(table, ReportTable)}
-    assert tables["other"].rows[1] == ["alpha", "cedar", sure, "by more than chance"]
+    tables = {table.header[2]: table for table in found.sections if isinstance(table, ReportTable)}
+    assert tables["ahead by (95 %, Bonferroni)"].rows[1] == [
+        "alpha",
+        "cedar",
+        sure,
+        "by more than chance",
+    ]
 
 
 # Ordered labels
@@ -430,6 +435,32 @@ def test_slips_far_off_the_scale_come_before_the_headline_and_are_in_no_suggeste
         fit_consensus(collect_votes([votes_file(*STARS)]), ConsensusSettings())
     )
     assert not any("far from" in str(text) for text in clean.conclusion)
+
+
+def test_each_two_people_are_compared_and_words_also_beyond_chance() -> None:
+    words = [("bad", "bad", "ok"), ("ok", "bad", "ok"), ("ok", "ok", None), ("bad", "bad", "ok")]
+    votes = [
+        (f"i{item}", name, label)
+        for item, labels in enumerate(words)
+        for name, label in zip(RATERS, labels, strict=False)
+    ]
+    found = consensus_study.report(
+        fit_consensus(collect_votes([votes_file(*votes)]), ConsensusSettings(bootstrap=0))
+    )
+    pairs = [[*row.values()] for row in found.to_json()["annotator_pairs"]]
+    assert pairs == [
+        ["ann", "bo", 4, 75.0, 0.5],
+        ["ann", "fay", 3, pytest.approx(100 / 3), 0.0],
+        ["bo", "fay", 3, 0.0, 0.0],
+    ]
+    (shown,) = (table for table in found.sections if "alike, %" in getattr(table, "header", ()))
+    assert shown.cells()[0] == ["ann", "bo", "4", "75.00", "0.50"]
+    stars = fit_consensus(
+        collect_votes([votes_file(("a", "x", 1), ("a", "y", 3), ("b", "x", 2), ("b", "y", 2))]),
+        ConsensusSettings(bootstrap=0),
+    )
+    (pair,) = report(stars)["annotator_pairs"]
+    assert pair == {"annotator": "x", "other": "y", "items": 2, "percent_alike": 50, "kappa": None}
 
 
 def test_items_with_one_label_neither_agree_nor_disagree() -> None:
