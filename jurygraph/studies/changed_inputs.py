@@ -33,19 +33,20 @@ _SETTINGS_WITHOUT_EFFECT_ON_REWARDS = (
 class ChangedInputs(NamedTuple):
     """The settings that differ between two runs, with their values in A and B, and the number of `tasks` that do.
 
-    These tasks are in both runs, with another content or other responses. A value that only the other run has is None.
+    These tasks are in both runs, with another content or other responses; `answered_anew` have other responses. A
+    value that only the other run has is None.
     """
 
     settings: Sequence[ValueChange] = ()
     tasks: int = 0
+    answered_anew: int = 0
 
 
 def find_changed_inputs(a: Run, b: Run) -> ChangedInputs:
-    changed_tasks = {
-        *_find_changed_tasks(a, b, "task", _read_task_digest),
-        *_find_changed_tasks(a, b, "group", bytes),
-    }
-    return ChangedInputs(list(_find_setting_changes(a.header, b.header)), len(changed_tasks))
+    changed_tasks = set(_find_changed_tasks(a, b, "task", _read_task_digest))
+    answered_anew = set(_find_changed_tasks(a, b, "group", bytes))
+    settings = list(_find_setting_changes(a.header, b.header))
+    return ChangedInputs(settings, len(changed_tasks | answered_anew), len(answered_anew))
 
 
 def _find_changed_tasks(

@@ -241,6 +241,7 @@ def compare(
             for setting, before, after in changed_inputs.settings
         ],
         "tasks_with_changed_inputs": changed_inputs.tasks,
+        "tasks_answered_anew": changed_inputs.answered_anew,
     }
     figures["gate"] = list(_gate_rows(thresholds, figures))
     notes = [*_failure_notes(rewards), *_unit_notes(estimate, figures["units"])]
@@ -772,9 +773,14 @@ def headline_sections(figures: Figures) -> ReportSections:
     yield ReportTable(header, settings, left=3, most=2 * _MAX_CHANGED_SETTINGS_LISTED)
     changed_task_count = figures["tasks_with_changed_inputs"]
     if changed_task_count:
+        answered_anew = figures["tasks_answered_anew"]
+        responses = (
+            f"{answered_anew} of them with other responses; if the rows of a table were reordered, score both with "
+            "--id-column"
+        )
         yield (
-            f"{format_count(changed_task_count, 'task')} with another content, which the config may give, such as a "
-            "rubric, or other responses in B; if the rows of a table were reordered, score both with --id-column"
+            f"{format_count(changed_task_count, 'task')} with another content in B, which the config may give, such "
+            f"as a rubric; {responses if answered_anew else 'the responses are the same'}"
         )
     gate_columns: Columns = {
         "gate": "condition",
@@ -932,7 +938,8 @@ def _describe_certainty(figures: Figures) -> str:
             verdicts = format_count(failed, "verdict")
             certainty += f" but for {verdicts} that failed in one run, filled in or left out"
         if figures["tasks_with_changed_inputs"]:
-            certainty += ", with changed tasks or responses"
+            answered_anew = figures["tasks_answered_anew"]
+            certainty += f", with other {'responses' if answered_anew else 'questions or rubrics'}"
     return f"95 % interval: {_describe_delta(low)} to {_describe_delta(high)}, {certainty}"
 
 

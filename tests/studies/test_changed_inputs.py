@@ -61,7 +61,7 @@ def test_tasks_with_other_responses_are_counted(tmp_path: Path) -> None:
     with jg.Jury(**SETTINGS, record=b) as jury:
         for number, text in enumerate(["To Rome.", "To Bari.", "To Pisa."]):
             jury.score(jg.Task.model_validate({"id": f"t{number}", **TASK}), [text])
-    assert changes_between(a, b) == ([], 2)
+    assert changes_between(a, b) == ([], 2, 2)
 
 
 def test_settings_have_both_values_and_a_model_is_named_once(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_settings_have_both_values_and_a_model_is_named_once(tmp_path: Path) -> 
         evaluators=["maths.length", "criteria", "preferences"],
         rubric={"kappa": 0.5},
     )
-    settings, tasks = changes_between(a, b)
+    settings, tasks, _ = changes_between(a, b)
     found = {setting: values for setting, *values in settings}
     assert found.pop("model") == ["old", "new"]
     assert found.pop("rubric.kappa") == [1.0, 0.5]
@@ -101,4 +101,4 @@ def test_erased_texts_are_no_change(tmp_path: Path) -> None:
     a = record(tmp_path / "a", [TASK])
     b = record(tmp_path / "b", [{**TASK, "query": "When?"}])
     erase(b, "task", "t0", "")
-    assert changes_between(a, b) == ([], 0)
+    assert changes_between(a, b) == ([], 0, 0)

@@ -458,15 +458,16 @@ def test_a_certain_difference_says_what_was_filled_in_and_that_other_things_were
             " but for 2 verdicts that failed in one run, filled in or left out" if filled else ""
         )
         assert f" lower, certain{reserve}); 5 of 5 tasks changed" in sentence
-    changed_inputs = ChangedInputs([("rubric.kappa", 1.0, None)], 5)
+    changed_inputs = ChangedInputs([("rubric.kappa", 1.0, None)], 5, answered_anew=2)
     report = compare(a, b[::-1], changed_inputs=changed_inputs)
-    assert "or left out, with changed tasks or responses); " in report.conclusion[0]
+    assert "or left out, with other responses); " in report.conclusion[0]
     table, note, *_ = report.sections
     assert isinstance(table, ReportTable)
     assert table.header[0] == "changed between the runs"
     assert table.rows == [["rubric.kappa", "A", "1.0"], ["", "B", "none"]]
     assert str(note).startswith(
-        "5 tasks with another content, which the config may give, such as a rubric, or other responses in B; if the "
+        "5 tasks with another content in B, which the config may give, such as a rubric; 2 of them with other "
+        "responses; if the rows"
     )
 
 
