@@ -259,7 +259,7 @@ class ReviewerJudge(Evaluator):
         """`random`, so that a reviewer's base rate survives, or `similar` to the task's query. An item that several
         reviewers rated is shown once."""
         judge_newcomers: StrictBool = False
-        """Reviewers without ratings of the domain are judged from everybody's, as by `aggregate`, none is refused."""
+        """Reviewers without ratings of the domain are judged from everybody's, as by `aggregate`."""
         seed: Count = 0
         """Seed of the draw, also among equal candidates."""
         samples: PositiveInt = 3

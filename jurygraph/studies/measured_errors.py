@@ -21,7 +21,7 @@ class _SavedReviewer(FrozenModel, extra="ignore"):
     dimension: str | None
     reviewer: str
     n: int
-    mae_by_setting: Mapping[str, Number | None]
+    mae_by_setting: Mapping[str, Number | None] = {}
 
 
 class _SavedStudy(FrozenModel, extra="ignore"):
