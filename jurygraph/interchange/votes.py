@@ -17,7 +17,6 @@ def export_votes(run: Run) -> Iterator[bytes]:
     or that no judge gave. Raises `InputError` if none is left.
     """
     has_votes = False
-    prediction_count = 0
     for trace in run.traces():
         for verdict in verdicts_about_response(trace, superseded=True):
             is_single_response_verdict = verdict.responses == (trace.response_id,)
@@ -25,7 +24,6 @@ def export_votes(run: Run) -> Iterator[bytes]:
             if not is_single_response_verdict or not is_vote_verdict:
                 continue
             if verdict.judge is None and (verdict.reviewer is not None or not verdict.calls):
-                prediction_count += bool(verdict.calls)
                 continue
             item = f"{verdict.question} {trace.response_id}"
             if verdict.turn is not None:
@@ -41,10 +39,7 @@ def export_votes(run: Run) -> Iterator[bytes]:
             yield line.encode() + b"\n"
             has_votes = True
     if not has_votes:
-        reason = "no judge answered a question about one response"
-        if prediction_count:
-            reason = (
-                f"its {prediction_count} answers predict single reviewers, by a `model` that is no judge with a name; "
-                "`--to verdicts` writes them, with their `reviewer`"
-            )
-        raise InputError(f"{run.folder}: has no votes, since {reason}")
+        raise InputError(
+            f"{run.folder}: has no votes, since no judge answered a question about one response; "
+            "`--to verdicts` writes what a `model` without a name predicts for each `reviewer`"
+        )

@@ -198,17 +198,18 @@ def refuse_scores_off_scale(ratings: RatingsFile, scales: ScaleByDimension) -> N
     """Raise `InputError` for a score off the scale of its dimension: more often the scale is wrong than the score."""
     only_dimension = min(scales) if len(scales) == 1 else ""  # of ratings that name none
     for dimension, (low, high) in scales.items():
-        scores = {}
-        for location, rating in ratings.rows:
-            if rating.score is not None and dimension == (rating.dimension or only_dimension):
-                scores[location] = rating.score
-        for location, score in scores.items():
-            if not low <= score <= high:
-                wider = f"[{min(low, *scores.values()):g}, {max(high, *scores.values()):g}]"
-                raise InputError(
-                    f"{ratings.path}, {location}: score {score:g} of {dimension!r} is off the scale [{low:g}, "
-                    f"{high:g}] of the config; write `scale: {wider}`, or correct the score"
-                )
+        scores = {
+            rating.score: location
+            for location, rating in reversed(ratings.rows)
+            if dimension == (rating.dimension or only_dimension) and rating.score is not None
+        }
+        least, greatest = min(low, *scores), max(high, *scores)
+        if (least, greatest) != (low, high):
+            score = greatest if greatest > high else least
+            raise InputError(
+                f"{ratings.path}, {scores[score]}: score {score:g} of {dimension!r} is off the scale [{low:g}, "
+                f"{high:g}] of the config; write `scale: [{least:g}, {greatest:g}]`, or correct the score"
+            )
 
 
 def rated_text(rating: Rating, texts: Mapping[str, str]) -> str | None:

@@ -259,7 +259,7 @@ class ReviewerJudge(Evaluator):
         """`random`, so that a reviewer's base rate survives, or `similar` to the task's query. An item that several
         reviewers rated is shown once."""
         judge_newcomers: StrictBool = False
-        """Reviewers without ratings are judged from everybody's, as by `aggregate`, rather than refused."""
+        """Reviewers without ratings of the domain are judged from everybody's, as by `aggregate`."""
         seed: Count = 0
         """Seed of the draw, also among equal candidates."""
         samples: PositiveInt = 3
@@ -409,15 +409,16 @@ class ReviewerJudge(Evaluator):
         return self.history.reviewers
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        names = self.predictable_reviewers
-        if self.history is not None:
-            self.history.require_scores_on_scale()
-        if self.history is not None and names and view.member not in names:
-            hint = did_you_mean(str(view.member), names) or f"it has {join_names(names)}"
-            raise PlanError(
-                f"task {view.id!r}: reviewer {view.member!r} is not in {self.history.name} (`judge_newcomers: true` "
-                f"judges new ones from everybody's ratings); {hint}"
-            )
+        history = self.history
+        if history is not None:
+            history.require_scores_on_scale()
+            names = history.reviewers
+            if not self.settings.judge_newcomers and view.member not in names:
+                hint = did_you_mean(str(view.member), names) or f"it has {join_names(names)}"
+                raise PlanError(
+                    f"task {view.id!r}: reviewer {view.member!r} is not in {history.name} (`judge_newcomers: true` "
+                    f"judges new ones from everybody's ratings); {hint}"
+                )
         questions = []
         for name, dimension in self._dimensions.items():
             when = None

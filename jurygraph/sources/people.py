@@ -23,6 +23,7 @@ from jurygraph.messages import (
     select_known_names,
     split_names,
 )
+from jurygraph.schema.frozen_model import FrozenModel
 from jurygraph.schema.rating import format_label
 from jurygraph.sources.file_rows import FileRows, N
 from jurygraph.sources.files import raise_field_error
@@ -86,6 +87,11 @@ class PeopleChoice:
 EVERYBODY = PeopleChoice()
 
 
+def item_of(row: FrozenModel) -> str:
+    """Return the item of a rating, or the id of the row of a table that is rated."""
+    return str(getattr(row, "item", None) or getattr(row, "id", ""))
+
+
 def select_people(
     files: Sequence[FileRows[N]], field: str, people: PeopleChoice, counts_repeats: bool = False
 ) -> list[FileRows[N]]:
@@ -94,8 +100,7 @@ def select_people(
     Rows that repeat another one in every column count only if that is wanted. Raises `InputError` as `merge_names`,
     `keep_last_labels` and `leave_out_raters` do. A warning names items whose ids are nearly alike.
     """
-    rows = [dict(row) for file in files for _, row in file.rows]
-    items = [str(row.get("item", row.get("id"))) for row in rows]
+    items = [item_of(row) for file in files for _, row in file.rows]
     for note in notes_on_similar_names(items, "", fold_id, "case, blanks, signs or zeros in front"):
         _LOGGER.warning(note)
     files = merge_names(files, field, people)

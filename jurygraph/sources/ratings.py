@@ -61,6 +61,7 @@ from jurygraph.sources.label_words import (
 from jurygraph.sources.people import (
     EVERYBODY,
     PeopleChoice,
+    item_of,
     keep_rows,
     select_people,
 )
@@ -578,8 +579,7 @@ def _describe_cut(path: Path, row: FrozenModel) -> str:
     """Return which label may be lost, where the last line of a file is short and has no end; else nothing."""
     if path.suffix == ".gz" or path.read_bytes().endswith((b"\n", b"\r")):
         return ""
-    item = getattr(row, "item", None) or getattr(row, "id", None)
-    return f"; the file ends within this line: was it cut off, and the label of {item!r} with it?"
+    return f"; the file ends within this line: was it cut off, and the label of {item_of(row)!r} with it?"
 
 
 def _refuse_title(location: str, rows: Sequence[RowWithPlace], headings: set[str]) -> None:

@@ -5,6 +5,7 @@ shown with predictions of new ones. With another model or number of examples the
 """
 
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
 from jurygraph.errors import InputError
@@ -20,7 +21,7 @@ class _SavedReviewer(FrozenModel, extra="ignore"):
     dimension: str | None
     reviewer: str
     n: int
-    mae_by_setting: Mapping[str, Number | None]
+    mae_by_setting: Mapping[str, Number | None] = {}
 
 
 class _SavedStudy(FrozenModel, extra="ignore"):
@@ -38,15 +39,13 @@ def read_measured_errors(path: Path, run: Run) -> dict[str, str]:
     study = validate_at_location(str(path), _SavedStudy, content)
     judges = read_judges(run).values()
     errors = {}
-    for judge in judges:
-        for row in study.reviewers:
-            error = row.mae_by_setting.get(judge.setting)
-            if error is not None:
-                # ratings that name no dimension are of the only one
-                subject = f"{judge.judge}/{row.dimension or min(judge.dimensions)}"
-                errors[f"{subject}@{row.reviewer}"] = (
-                    f"± {error:.2f} on average over {format_count(row.n, 'rating')}"
-                )
+    for judge, row in product(judges, study.reviewers):
+        error = row.mae_by_setting.get(judge.setting)
+        if error is not None:
+            dimension = row.dimension or min(judge.dimensions)  # unnamed: the only one
+            errors[f"{judge.judge}/{dimension}@{row.reviewer}"] = (
+                f"± {error:.2f} on average over {format_count(row.n, 'rating')}"
+            )
     if not errors:
         raise InputError(
             f"{path}: does not measure {join_names(judge.setting for judge in judges)}; {hint}"

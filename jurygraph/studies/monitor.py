@@ -661,12 +661,13 @@ def _select_last_session(
     groups_by_run: Mapping[str, Sequence[_RecordedGroup]], session_by_run: Mapping[str, int]
 ) -> dict[str, list[_RecordedGroup]]:
     """Return the groups of the last session of all runs; a run without one of its groups is left out."""
-    groups_by_session: dict[tuple[int, int], dict[str, list[_RecordedGroup]]] = {}
+    groups_by_session: dict[tuple[int, int], dict[str, list[_RecordedGroup]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for run_name, groups in groups_by_run.items():
         for group in groups:
             session = (group.step and group.step.session) or 1
-            runs = groups_by_session.setdefault((session_by_run[run_name], session), {})
-            runs.setdefault(run_name, []).append(group)
+            groups_by_session[session_by_run[run_name], session][run_name].append(group)
     return groups_by_session[max(groups_by_session)]
 
 

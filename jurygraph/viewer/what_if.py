@@ -156,7 +156,7 @@ def explain_with_changes(run: Run, response: str, changes: WhatIfChanges) -> Exp
     combiners = run.load_combiners(config)
     revise_task_edges = partial(_revise_edges, changes=changes.edges) if changes.edges else None
     decision = make_decision_finder(run, config, combiners, revise_task_edges)(trace.task_id)
-    if config != run.config and run.task(trace.task_id) is None:
+    if (changes.edges or config != run.config) and run.task(trace.task_id) is None:
         raise InputError("the texts of its task were erased, its weights with them")
     questions = run.survey_without_texts_of(trace.task_id).questions
     for name in changes.scores:

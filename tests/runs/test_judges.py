@@ -239,8 +239,13 @@ def test_rescoring_learns_how_each_judge_errs_and_weighs_their_votes_by_it(tmp_p
 
     rubric = {"criteria": CRITERIA}
     texts = [{"id": f"r{number}", "text": f"Text {number}"} for number in range(200)]
+    task = {"query": "Write.", "rubric": rubric}
     tasks = write_tasks(
-        tmp_path, [{"id": "t", "query": "Write.", "rubric": rubric, "responses": texts}]
+        tmp_path,
+        [
+            {**task, "id": "t", "responses": texts[:150]},
+            {**task, "id": "u", "responses": texts[150:]},
+        ],
     )
     component = {"combiner": "consensus", "inputs": {"clear": {"verdicts_of": "criteria@clear"}}}
     config = Clients(**{name: answers_of(name) for name in wrong_at_every}).config()
@@ -260,6 +265,12 @@ def test_rescoring_learns_how_each_judge_errs_and_weighs_their_votes_by_it(tmp_p
     assert set(by_vote) == {0.0, 1.0}  # more than half
     assert set(by_vote).isdisjoint(weighed)
     verify_run(tmp_path / "learned")
+    # an erased task keeps its decision, of other levels
+    erase(tmp_path / "run", "task", "t", "")
+    with closing(Run.open(tmp_path / "run")) as run:
+        other = apply_settings(run.config, ["components.clear.params.levels=[0, 0.5, 1]"])
+        learned = learn_confusion_matrices(run, other, "clear", lambda count: None)
+    assert learned.responses == 50
 
 
 def test_a_comparison_names_the_judge_that_moved_and_votes_are_exported(

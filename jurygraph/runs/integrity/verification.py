@@ -163,7 +163,7 @@ def _verify_snapshot(
     ledger = run.ledger
     for fault in ledger.find_file_faults():
         raise TraceMismatch(f"{ledger.path}: {fault}; it has been changed")
-    mismatches: list[TraceMismatch] = []
+    mismatches: list[JurygraphError] = []
     with _collecting(mismatches):
         record_chain = check_record_chain(ledger, ledger.all_texts(), report)
         base = None if run.base is None else _verify_base(run, run.base, report, signer)
@@ -175,14 +175,14 @@ def _verify_snapshot(
         if run_seal is not None and is_readable:
             _check_seal(run, record_chain, run_seal, signer)
     if is_readable:
-        if expected not in (None, *record_chain.head_digests_by_record().values()):
-            mismatches.append(
-                TraceMismatch(
+        with _collecting(mismatches):
+            if expected not in (None, *record_chain.head_digests_by_record().values()):
+                raise TraceMismatch(
                     f"{ledger.path}: the head is {ledger.head.hex()}, not {expected}: no record has it, "
                     "as in another run, or more than a close record and erasures follow"
                 )
-            )
-        _check_rewards(run, mismatches)
+        with _collecting(mismatches):
+            _check_rewards(run, mismatches)
     if mismatches:
         for line in list_first(list(map(str, mismatches[1:])), MAX_LISTED):
             mismatches[0].add_note(line)
@@ -203,12 +203,14 @@ def _verify_snapshot(
 
 
 @contextmanager
-def _collecting(mismatches: list[TraceMismatch]) -> Iterator[None]:
-    """Add a mismatch that is raised inside, so that other checks can follow."""
+def _collecting(mismatches: list[JurygraphError]) -> Iterator[None]:
+    """Add a mismatch that is raised inside, so that other checks can follow; after one, also why a check cannot run."""
     try:
         yield
-    except TraceMismatch as mismatch:
-        mismatches.append(mismatch)
+    except JurygraphError as error:
+        if not mismatches and not isinstance(error, TraceMismatch):
+            raise
+        mismatches.append(error)
 
 
 def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: _KeyName | None) -> str:
@@ -227,7 +229,7 @@ def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: _KeyName
     return str(base.folder)
 
 
-def _check_rewards(run: Run, mismatches: list[TraceMismatch]) -> None:
+def _check_rewards(run: Run, mismatches: list[JurygraphError]) -> None:
     """Add a mismatch for each reward, and for the statistics of each group, that do not follow from the verdicts."""
 
     def add(record: LedgerRecord, problem: str) -> None:

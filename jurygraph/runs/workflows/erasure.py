@@ -75,8 +75,7 @@ class _Erasure:
     def __init__(self, run: Run, what: ErasureTarget, names: ErasedNames) -> None:
         if run.header.base is not None:
             raise InputError(
-                f"{run.folder}: contains no texts; "
-                f"erase {names!r} in {run.folder_of_origin(run.header.base)}"
+                f"{run.folder}: contains no texts; erase in {run.folder_of_origin(run.header.base)}"
             )
         self._run = run
         self._ledger = run.ledger

@@ -352,12 +352,13 @@ def learn_confusion_matrices(
     combiners = run.load_combiners(config_without_confusions)
     decision_for_task = make_decision_finder(run, config_without_confusions, combiners)
     for group in read_stored_groups(run):
-        decision = decision_for_task(group.record.key)
-        for spec in decision.specs:  # an erased task may not have the component yet
-            if spec.name == component:
-                levels = read_level_values(spec.params).tolist()
-                survey = run.survey_without_texts_of(group.record.key)
-                votes += _votes(group, survey, spec, decision.rule)
+        task = group.record.key
+        # an erased task keeps its decision, which may have other levels, or not this component
+        if config_without_confusions == run.config or run.stored_task_record(task) is not None:
+            decision = decision_for_task(task)
+            spec = next(spec for spec in decision.specs if spec.name == component)
+            levels = read_level_values(spec.params).tolist()
+            votes += _votes(group, run.survey_without_texts_of(task), spec, decision.rule)
         report(1)
     if not votes:
         raise InputError(

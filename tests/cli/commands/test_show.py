@@ -406,10 +406,11 @@ def test_an_exported_reward_names_whose_answer_counts_as_the_worst_and_not_as_pr
     measured = run("study", "reviewers", labels, "--id-column", "id", *judges, "--json").out
     study = project / "study.json"
     workbook = ("export", project / "run", "-o", project / "rewards.xlsx", "--study", study)
-    study.write_text(measured.replace("#m)", "#other)"))
-    refused = run(*workbook)
-    assert refused.code == 2
-    assert re.search(r"study.json: does not measure zero-shot \(.*#m\); save `", refused.err)
+    for text, other in (("#m)", "#other)"), ("mae_by_setting", "as_saved_before")):
+        study.write_text(measured.replace(text, other))
+        refused = run(*workbook)
+        assert refused.code == 2
+        assert re.search(r"study.json: does not measure zero-shot \(.*#m\); save `", refused.err)
     study.write_text(measured)
     assert run(*workbook, "--labels", labels).code == 0
     sheet = load_workbook(project / "rewards.xlsx").worksheets[0]  # opens on it

@@ -159,13 +159,15 @@ def test_each_changed_prompt_reply_and_reason_is_named_with_its_response(tmp_pat
     for change in ("key = 'x' WHERE kind = 'survey'", "at = 0 WHERE kind = 'close'"):
         execute_sql(folder / run_folder.LEDGER_FILE, f"UPDATE records SET {change}")
     with pytest.raises(TraceMismatch) as raised:
-        verify_run(folder)
+        verify_run(folder, signer="absent.pem")
     changed = raised.value.differences
     assert changed is not None
     assert changed["changed_records"] == len(changed["listed_records"]) == 2
     assert changed["broken"].startswith("record 2 (survey")
-    assert raised.value.__notes__[-2].startswith("changed records: 2; not checked: ")
-    assert "config.yaml: is not the config that was written" in raised.value.__notes__[-1]
+    count, config_note, key_note = raised.value.__notes__[-3:]
+    assert count.startswith("changed records: 2; not checked: ")
+    assert "config.yaml: is not the config that was written" in config_note
+    assert key_note.startswith("absent.pem: cannot be read"), "it hides no change"
 
 
 def test_a_lost_close_record_is_found_by_an_expected_head_alone(plain: Path) -> None:
@@ -257,8 +259,11 @@ class TestMalformed:
     )
     def test_an_invalid_record_is_reported_as_damage(self, rich: Path, name: str) -> None:
         rewrite_chain(rich, lambda kind, key, content: content.pop(name, None))
-        with pytest.raises(TraceMismatch):
-            verify_run(rich)
+        with pytest.raises(TraceMismatch) as raised:
+            verify_run(rich, expect_head="0" * 64)
+        if name == "reward":
+            (note,) = raised.value.__notes__
+            assert ("the head is" in str(raised.value), "cannot be read" in note) == (True, True)
 
     @pytest.mark.landing
     def test_a_run_that_refers_to_itself_is_damage(self, plain: Path, tmp_path: Path) -> None:

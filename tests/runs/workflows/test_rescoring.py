@@ -302,6 +302,9 @@ def test_an_erased_task_keeps_its_rewards_and_the_others_are_decided_again(
     )
     assert after == whole | {name: before[name] for name in before if name.startswith("t1/")}
     assert after != whole != before
+    tried = WhatIfChanges(edges=(("core", "more", 0.0),))
+    with closing(Run.open(rich)) as run, pytest.raises(InputError, match="its weights with them"):
+        explain_with_changes(run, "t1/r1", tried)
 
 
 WIDE = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX2 FMA3"

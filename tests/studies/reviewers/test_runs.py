@@ -81,7 +81,7 @@ def test_answers_are_joined_and_everything_else_is_counted(
     with Run.open(folder) as run:
         read = read_run(run, panel={"min_confidence": 0.0})
         sure_predictions = read_run(run)
-        lack = "since its [0-9]+ answers predict single reviewers, .*`--to verdicts` writes them"
+        lack = "has no votes, .*`--to verdicts` writes what a `model` without a name predicts"
         with pytest.raises(InputError, match=lack):
             list(export_votes(run))
     assert [(one.judge, one.shots, one.seed) for one in read] == [
