@@ -142,6 +142,15 @@ def test_a_damaged_run_is_named_and_not_shown(letters: Path, browser: Browser) -
     assert "Damaged." in page
     assert "Unchanged" not in page
     assert "This run was changed." in overview
+    with closing(sqlite3.connect(letters / "run.sqlite")) as ledger, ledger:
+        ledger.execute("UPDATE records SET body = substr(body, 1, 40) WHERE key = 'ann/0'")
+    _, overview, table = browser.open_all(["/a/verify", "/a/", "/a/responses"], letters)
+    for page in overview, table:
+        assert "This run was changed." in page
+    assert table.count("cannot be read: it was changed") == 1
+    page = browser.open("/a/response?id=ann/0", letters)
+    assert browser.status == 400
+    assert "it has been changed" in page
 
 
 def test_the_overview_of_a_changed_run_with_unsupported_findings_says_so(
