@@ -126,6 +126,9 @@ def test_two_runs_begin_with_their_comparison(
         rescore(run, weights, changed, lambda count: None)
     page = browser.open("/a/compare", again, weights)
     assert re.search(r", of which \+0\.\d{4} by the settings \(A&#39;s verdicts", page)
+    assert (
+        page.count("changed between the runs") == 2
+    )  # once to be seen, and once for who hears the page
     assert "<td >reward.polite</td><td >A</td><td >0.7</td>" in page
     assert "<summary>2 questions without a changed verdict" in page
 
