@@ -197,6 +197,7 @@ def test_a_planted_hack_pays_and_is_caught_within_5_steps_of_3_sd(tmp_path: Path
     assert watched.code == 1
     assert all(alert["step"] >= begins for alert in alerts)
     (hack,) = (alert for alert in alerts if alert["kind"] == "hack")
+    assert f"jurygraph explain {run} --label step={hack['step']}\n" in watched.err
     assert (
         next(alert["step"] for alert in alerts if alert["adverse"]) <= hack["step"] <= three_sd + 5
     )

@@ -82,6 +82,13 @@ class PointsLine(FrozenModel):
         names = ", ".join(self.names)
         return f"{names} (filled in by the failure rule)" if self.is_filled_in else names
 
+    @property
+    def answer_with_value(self) -> str:
+        """Return the answer, with the value in parentheses if it does not begin with that; empty without an answer."""
+        value = format_number_for_sentence(self.value)
+        is_value_said = not self.answer or self.answer.startswith(f"{value} ")
+        return self.answer if is_value_said else f"{self.answer} ({value})"
+
     def __str__(self) -> str:
         return self.describe({})
 
@@ -95,12 +102,9 @@ class PointsLine(FrozenModel):
         names = join_names(criteria.get((self.component, name), name) for name in self.names)
         if is_penalty:
             names = f"penalty {names}"
-        value = format_number_for_sentence(self.value)
-        answer = value
-        if self.answer:
-            answer = f"{self.answer} ({value})"
-        elif not (is_penalty or self.value > 1):
-            answer = f"{value} of 1"
+        answer = self.answer_with_value or format_number_for_sentence(self.value)
+        if not (self.answer or is_penalty or self.value > 1):
+            answer = f"{answer} of 1"
         times = ""
         if len(self.names) > 1:
             names += ", each"

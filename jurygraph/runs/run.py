@@ -40,7 +40,7 @@ from jurygraph.runs.store.folder import (
 )
 from jurygraph.runs.store.header import RunHeader, RunOrigin, differences, read_run_header
 from jurygraph.runs.store.joined_ledger import JoinedLedger
-from jurygraph.runs.store.ledger import Ledger, LedgerRecord, reading
+from jurygraph.runs.store.ledger import Ledger, LedgerRecord, reading, record_label
 from jurygraph.runs.store.packing import (
     ERASED_PLACEHOLDER,
     RecordBody,
@@ -719,7 +719,9 @@ class Run(ShortRepr):
                     hint = f"row {response_id} below the header, row {int(response_id) + 1} of the sheet, is {names}"
             hint = hint or "`jurygraph show RUN` lists them, with --agent those of an agent"
             raise InputError(f"{self.folder}: there is no response {response_id!r}; {hint}")
-        return self.group(self.source.ledger.record_at(record.seq - record.content["group"]))
+        with reading(f"{self.ledger.path}, {record_label(record)}"):
+            group_number = record.seq - record.content["group"]
+        return self.group(self.source.ledger.record_at(group_number))
 
     def find_trace(self, response_id: str) -> Trace:
         """Return the trace of one response.

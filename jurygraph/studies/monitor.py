@@ -769,7 +769,7 @@ def read_steps(
     its last session is wanted, and it has no sessions, or is followed.
     """
     may_be_training = label in (None, _TRAINING_STEP_LABEL) and every is None
-    is_training = may_be_training and _has_training_steps(folder, wait)
+    is_training = may_be_training and has_training_steps(folder, wait)
     if only_last_session and (wait or not is_training):
         raise InputError(
             "--sessions last is for the steps of a recorded training; leave out --follow, --every and --step-label"
@@ -790,7 +790,7 @@ def read_steps(
     return split_steps_by_task_count(groups, task_count), notes
 
 
-def _has_training_steps(folder: Path, wait: _WaitFunction) -> bool:
+def has_training_steps(folder: Path, wait: _WaitFunction) -> bool:
     """Return whether a recorded run has a trainer's label; one that is followed, in its first group."""
     with closing(_iter_groups_as_written(folder, wait)) as groups:
         return any(

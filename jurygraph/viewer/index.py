@@ -20,13 +20,14 @@ from pydantic_core import from_json, to_json
 
 from jurygraph.decision.turns import is_about_whole_response, values_by_question
 from jurygraph.display import ProgressCallback, ignore_progress
+from jurygraph.errors import TraceMismatch
 from jurygraph.runs.export_table import json_value_to_text
 from jurygraph.runs.reports.bill import source_of_reply
 from jurygraph.runs.reports.summary import needs_quotation
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
-from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD
+from jurygraph.runs.store.ledger import MAX_TEXTS_PER_RECORD, reading
 from jurygraph.runs.store.packing import (
     StoredBody,
     unpack_response_metadata,
@@ -185,11 +186,16 @@ class RunIndex:
         """Return what a search looks through, by what it is: a response, by its number, its notes, and a task's query.
 
         They are read from the run: the index itself has no texts, so that an erasure leaves none in it. Those of a
-        response are not checked, or a changed one would hide the table, and the page that says what was changed.
+        response are not checked, or a changed one would hide the table, and the page that says what was changed; a note
+        is in place of what cannot be read.
         """
-        body = self.run.source.ledger.record_at(response).content
-        text, notes = _unpack_words(body, self._read_texts(response, 0)[response])
-        stored_task = self.run.task(task) if task else None
+        try:
+            with reading("the response"):
+                body = self.run.source.ledger.record_at(response).content
+                text, notes = _unpack_words(body, self._read_texts(response, 0)[response])
+                stored_task = self.run.task(task) if task else None
+        except TraceMismatch:
+            return {"": "cannot be read: it was changed"}
         query = chat_to_prompt_text(stored_task.query) if stored_task else ""
         return {"": text or "", "reason or label": notes, "query": query}
 

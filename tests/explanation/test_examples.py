@@ -35,7 +35,8 @@ CONFIGS = {
 N = r"-?\d+(?:\.\d+)?"
 POINTS = re.compile(
     rf"(?P<indent> *)(?P<word>Lost|Gained) (?P<points>{N}): (?P<penalty>penalty )?(?P<names>.+?)(?:, each)? "
-    rf"(?:(?P<native>{N}) on a scale of (?P<low>{N}) to (?P<high>{N}) \((?P<on_scale>{N})\)|(?P<value>{N})(?: of 1)?), "
+    rf"(?:(?P<native>{N}) on a scale of (?P<low>{N}) to (?P<high>{N})(?: \((?P<on_scale>{N})\))?|"
+    rf"(?P<value>{N})(?: of 1)?), "
     rf"weight (?P<weight>{N})(?: × (?P<number>\d+))?(?=[.; ])"
 )
 PRODUCT = re.compile(rf"; ({N}) = ({N})(?: \({N} on a scale [^()]*\))? × ({N}), by ([^()]+ λ {N})")
@@ -68,10 +69,10 @@ def check_points(line: str) -> tuple[str, Decimal]:
     assert found, line
     if found["native"]:
         native, low, high = (float(found[name]) for name in ("native", "low", "high"))
-        assert (native - low) / (high - low) == pytest.approx(float(found["on_scale"]), abs=HALF), (
-            line
-        )
-    value = ends(found["on_scale"] or found["value"])
+        assert (native - low) / (high - low) == pytest.approx(
+            float(found["on_scale"] or found["native"]), abs=HALF
+        ), line
+    value = ends(found["on_scale"] or found["native"] or found["value"])
     number = float(found["number"] or 1)
     factors = [ends(found["weight"]), (number, number)]
     is_penalty = float(found["weight"]) < 0

@@ -126,6 +126,9 @@ def test_two_runs_begin_with_their_comparison(
         rescore(run, weights, changed, lambda count: None)
     page = browser.open("/a/compare", again, weights)
     assert re.search(r", of which \+0\.\d{4} by the settings \(A&#39;s verdicts", page)
+    assert (
+        page.count("changed between the runs") == 2
+    )  # once to be seen, and once for who hears the page
     assert "<td >reward.polite</td><td >A</td><td >0.7</td>" in page
     assert "<summary>2 questions without a changed verdict" in page
 
@@ -142,6 +145,15 @@ def test_a_damaged_run_is_named_and_not_shown(letters: Path, browser: Browser) -
     assert "Damaged." in page
     assert "Unchanged" not in page
     assert "This run was changed." in overview
+    with closing(sqlite3.connect(letters / "run.sqlite")) as ledger, ledger:
+        ledger.execute("UPDATE records SET body = substr(body, 1, 40) WHERE key = 'ann/0'")
+    _, overview, table = browser.open_all(["/a/verify", "/a/", "/a/responses"], letters)
+    for page in overview, table:
+        assert "This run was changed." in page
+    assert table.count("cannot be read: it was changed") == 1
+    page = browser.open("/a/response?id=ann/0", letters)
+    assert browser.status == 400
+    assert "it has been changed" in page
 
 
 def test_the_overview_of_a_changed_run_with_unsupported_findings_says_so(

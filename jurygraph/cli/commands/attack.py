@@ -48,6 +48,7 @@ def attack(
     run: Annotated[
         Path | None, option("RUN", "Run whose tasks and responses are used, with its rubrics.")
     ] = None,
+    limit: Annotated[int | None, option("N", "Attack the first N tasks.", min=1)] = None,
     only: Annotated[
         Literal["configured"] | None, option(None, "Measure the config's own defences alone.")
     ] = None,
@@ -104,6 +105,10 @@ def attack(
         else:
             attacked_tasks = load_attack_tasks()
             source = "built-in tasks with their own rubrics, not this config's"
+        task_count = len(attacked_tasks)
+        if limit is not None and limit < task_count:
+            attacked_tasks = attacked_tasks[:limit]
+            source += f": the first {limit} of {task_count} (--limit)"
         study = AttackStudy(jury, attacked_tasks, load_attacks(suite), only is not None)
         activity_label = "estimating" if dry_run else "attacking"
         threads = jury.context.threads

@@ -19,11 +19,12 @@ from jurygraph.cli.options import (
 from jurygraph.cli.render.text import escape_line, print_message, print_messages, print_report
 from jurygraph.cli.streams import ExitCode
 from jurygraph.errors import InputError
+from jurygraph.messages import shell_quote
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jurygraph.agents.data_analyzer import Alert
+    from jurygraph.agents.data_analyzer import Alert, StepName
     from jurygraph.studies.report import Report
 
 _POLL_SECONDS = 0.5
@@ -98,6 +99,9 @@ def watch(
     report = monitor.report(analyzer)
     report.notes = [*notes, *report.notes]
     print_messages(report.notes)
+    hacked_steps = [alert.step for alert in analyzer.alerts if alert.kind == "hack"]
+    if hacked_steps and every is None:
+        _print_next_command(run, step_label, hacked_steps[-1])
     if is_monitoring_complete:
         _refuse_run_without_reward(run, report)
     outages = report.figures["outages"]
@@ -123,6 +127,16 @@ def watch(
 
 def _choose_alert_label(alert: "Alert") -> str:
     return _ADVERSE_ALERT_MARK if alert.adverse else "change"
+
+
+def _print_next_command(run: "Path", step_label: str | None, hacked_step: "StepName") -> None:
+    """Print how to see what was rewarded in a step, where steps are those of a label."""
+    from jurygraph.studies import monitor
+
+    if step_label or monitor.has_training_steps(run, None):
+        label = shell_quote(f"{step_label or 'step'}={hacked_step}")
+        command = f"jurygraph explain {shell_quote(run)} --label {label}"
+        print_message(f"what was rewarded in that step:  {command}")
 
 
 def _refuse_few_steps(run: "Path", report: "Report", can_choose_steps: bool) -> None:

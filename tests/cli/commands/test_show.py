@@ -220,7 +220,7 @@ def test_explain_gives_an_overview_of_a_training_step(tmp_path: Path, run: Comma
         "Lowest: Response four@7/2 to task four gets 0. "
         "Lost 1: accuracy 0 of 1, weight 1 (the final answer '5' is not '4').",
         "Highest: Response six@7/2 to task six gets 1. "
-        f"Lost 0.5: format 0 on a scale of 0 to 5 (0), weight 0.5 {missing}.",
+        f"Lost 0.5: format 0 on a scale of 0 to 5, weight 0.5 {missing}.",
     ]
     assert "--sort reward --limit 3" in result.err
 
