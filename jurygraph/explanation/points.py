@@ -86,7 +86,7 @@ class PointsLine(FrozenModel):
     def answer_with_value(self) -> str:
         """Return the answer, with the value in parentheses if it does not begin with that; empty without an answer."""
         value = format_number_for_sentence(self.value)
-        is_value_said = not self.answer or self.answer.startswith(f"{value} ")
+        is_value_said = self.answer.split(" ")[0] in ("", value)
         return self.answer if is_value_said else f"{self.answer} ({value})"
 
     def __str__(self) -> str:
@@ -104,7 +104,7 @@ class PointsLine(FrozenModel):
             names = f"penalty {names}"
         answer = self.answer_with_value or format_number_for_sentence(self.value)
         if not (self.answer or is_penalty or self.value > 1):
-            answer = f"{answer} of 1"
+            answer += " of 1"
         times = ""
         if len(self.names) > 1:
             names += ", each"

@@ -227,11 +227,13 @@ def read_table_page(index: RunIndex, query: TableQuery, rows: int = ROWS_PER_PAG
         position, after = _page_start_condition(query)
         values += after
     # Only the key is computed for every row, and once: SQLite keeps a table that is named twice. All columns of all
-    # rows would take ten times as long, and counting apart as long again.
+    # rows would take ten times as long, and counting apart as long again, but for all rows in the order of a column.
+    hint = "" if conditions or position else "NOT"
     where = " AND ".join(["TRUE", *(condition for condition, _ in conditions)])
     direction = "DESC" if query.is_descending else "ASC"
     found = index.fetch_rows(
-        f"WITH keys AS (SELECT responses.number AS number, {key} AS key {_FROM_JOINED_TABLES_SQL} WHERE {where})"
+        f"WITH keys AS {hint} MATERIALIZED"
+        f" (SELECT responses.number AS number, {key} AS key {_FROM_JOINED_TABLES_SQL} WHERE {where})"
         f" SELECT number, key, (SELECT count(*) FROM keys) FROM keys {position}"
         f" ORDER BY key {direction} NULLS LAST, number LIMIT ?",
         *values,

@@ -106,7 +106,7 @@ def attack(
             attacked_tasks = load_attack_tasks()
             source = "built-in tasks with their own rubrics, not this config's"
         task_count = len(attacked_tasks)
-        if limit is not None and limit < task_count:
+        if limit and limit < task_count:
             attacked_tasks = attacked_tasks[:limit]
             source += f": the first {limit} of {task_count} (--limit)"
         study = AttackStudy(jury, attacked_tasks, load_attacks(suite), only is not None)

@@ -100,8 +100,8 @@ def watch(
     report.notes = [*notes, *report.notes]
     print_messages(report.notes)
     hacked_steps = [alert.step for alert in analyzer.alerts if alert.kind == "hack"]
-    if hacked_steps and every is None:
-        _print_next_command(run, step_label, hacked_steps[-1])
+    if hacked_steps and not every:
+        _print_next_command(run, step_label, hacked_steps[0])
     if is_monitoring_complete:
         _refuse_run_without_reward(run, report)
     outages = report.figures["outages"]
@@ -135,8 +135,9 @@ def _print_next_command(run: "Path", step_label: str | None, hacked_step: "StepN
 
     if step_label or monitor.has_training_steps(run, None):
         label = shell_quote(f"{step_label or 'step'}={hacked_step}")
-        command = f"jurygraph explain {shell_quote(run)} --label {label}"
-        print_message(f"what was rewarded in that step:  {command}")
+        print_message(
+            f"what was rewarded in that step:  jurygraph explain {shell_quote(run)} --label {label}"
+        )
 
 
 def _refuse_few_steps(run: "Path", report: "Report", can_choose_steps: bool) -> None:
