@@ -290,7 +290,7 @@ def add_mean_labels(
     Labels that name no question are of what their column is called by, or, where that says nothing, of the only one of
     the run. `judge.QUESTION` is what the question's judge gives in the units of its scale, or its score without one; of
     a jury, what all give together. Labels that are words are spread over that scale. A label by a reviewer whom the
-    run's questions are about is also that of these questions.
+    run's questions are about is also that of these questions, which nobody else's are of.
 
     Raises `InputError` for labels of an unknown response.
     """
@@ -299,9 +299,19 @@ def add_mean_labels(
     questions = {judge.question for judge in run.judgements_by_judge if not judge.is_reward_judge}
     if column in LABEL_FIELDS and len(questions) == 1:
         column = questions.pop()
+    reviewers = {
+        judge.question: judge.reviewer
+        for judge in run.judgements_by_judge
+        if judge.reviewer is not None
+    }
     labels_by_question = group_by(labels.rows, lambda row: row[1].question or column)
-    for question, question_labels in labels_by_question.items():
-        judgements = find_judgements_of_question(run, question)
+    for question, named_labels in labels_by_question.items():
+        of_reviewers = len(find_questions_by_name(question, reviewers)) > 1  # no one judge is of all
+        judgements = {} if of_reviewers else find_judgements_of_question(run, question)
+        only_reviewer = reviewers.get(question)
+        question_labels = [
+            row for row in named_labels if only_reviewer in (None, row[1].reviewer or only_reviewer)
+        ]
         targets = defaultdict(list)
         scale = _find_scale(judgements)
         for _, label in _spread_classes(question_labels, scale) if judgements else question_labels:

@@ -16,6 +16,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import t_quantile
+from jurygraph.runs.export_table import ExportRow
 from jurygraph.runs.run import Run
 from jurygraph.schema import RecordedVerdict
 from jurygraph.schema.rating import JudgedLabel
@@ -26,6 +27,7 @@ from jurygraph.studies.conclusions import describe_needed_count
 from jurygraph.studies.judge import (
     JudgeStudy,
     LabelledJudgement,
+    add_mean_labels,
     join_labels_with_judgements,
     read_labels,
     unlabelled_row_notes,
@@ -101,6 +103,23 @@ def test_samples_that_tie_are_decided_by_their_mean_which_the_reward_counts() ->
             for number, score in enumerate(scores)
         ]
         assert _summarize_verdicts("t", samples).decision == decision
+
+
+def test_labels_of_reviewers_are_of_the_questions_about_them_alone() -> None:
+    questions = {name: f"personalized/quality@{name}" for name in ("ann", "bo")}
+    by_judge = {
+        Judge("run", question, "personalized", reviewer=name): {"a": Judgement("t", "judged", 0.5)}
+        for name, question in questions.items()
+    }
+    run = RunJudgements("run", by_judge, {"a": 10}, {})
+    ann, bo = questions.values()
+    for named, expected in (("quality", {ann: 6.0, bo: 2.0, "quality": 4.0}), (ann, {ann: 6.0})):
+        people = (("ann", 6.0), ("bo", 2.0))
+        given = [JudgedLabel(id="a", target=y, question=named, reviewer=who) for who, y in people]
+        rows: dict[str, ExportRow] = {}
+        add_mean_labels(rows, labels(*given), run)
+        gave = {name: value for name, value in rows["a"].items() if name.startswith("people.")}
+        assert gave == {f"people.{name}": value for name, value in expected.items()}
 
 
 def test_a_label_between_0_and_1_beside_a_judge_that_decides_is_a_share_of_people_or_a_tie() -> (

@@ -35,6 +35,7 @@ from jurygraph.cli.render.reward_table import print_reward_table
 from jurygraph.cli.render.text import (
     escape_line,
     print_message,
+    print_messages,
     print_report,
     print_result,
     print_result_lines,
@@ -439,6 +440,7 @@ def export(
                     from jurygraph.studies.judge import (  # lazily: it loads NumPy
                         add_mean_labels,
                         read_labels,
+                        unpredicted_label_notes,
                     )
                     from jurygraph.studies.judgements import read_judgements
 
@@ -455,6 +457,7 @@ def export(
                         people=people,
                     )
                     add_mean_labels(numbers, people_labels, judgements)
+                    print_messages(unpredicted_label_notes([judgements], people_labels))
                 errors = {}
                 if study is not None:
                     from jurygraph.studies.measured_errors import read_measured_errors
