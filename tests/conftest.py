@@ -8,6 +8,7 @@ The home is empty, and each process of a run has another: what an earlier run le
 
 import atexit
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -49,6 +50,12 @@ def _to_yaml_once(mapping: JsonFields) -> str:
 
 
 folder.to_yaml = _to_yaml_once
+
+
+@pytest.fixture(autouse=True)
+def report_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no command print how far it is because the machine is slow; what it prints is tested with no wait at all."""
+    monkeypatch.setattr("jurygraph.cli.render.text._MIN_SECONDS_BETWEEN_REPORTS", math.inf)
 
 
 @pytest.fixture(autouse=True)
