@@ -7,6 +7,11 @@ import pytest
 from jurygraph.cli.render import text
 
 
+@pytest.fixture(autouse=True)
+def report_no_progress() -> None:
+    """Here it is reported, by a clock that the tests turn."""
+
+
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [0.0]
