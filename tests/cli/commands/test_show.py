@@ -198,29 +198,36 @@ def test_explain_takes_what_show_selects_and_says_how_to_narrow_it(
 
 
 def test_explain_gives_an_overview_of_a_training_step(tmp_path: Path, run: Command) -> None:
-    config = {"evaluators": ["maths.accuracy", "maths.format"]}
+    config = {
+        "evaluators": ["maths.accuracy", "maths.format", "maths.repetition"],
+        "components": {"reward": {"combiner": "mean", "inputs": {"answer": "maths.accuracy"}}},
+        "reward": {"reward": 1, "format": 0.5, "repetition": 0},
+        "gates": [{"kind": "must", "component": "reward"}],
+    }
     folder = tmp_path / "run"
-    with (
-        jg.Jury.from_config({**config, "reward": {"accuracy": 1, "format": 0.5}}) as jury,
-        jury.record(folder),
-    ):
+    with jg.Jury.from_config(config) as jury, jury.record(folder):
         for name, answers in {"four": "4 5", "six": "6 6", "none": "1 1"}.items():
             reference = {"four": "4", "six": "6"}.get(name)
             task = jg.Task(id=name, query=f"{name}?", reference=reference)
-            texts = [f"The answer is {answer}." for answer in answers.split()]
             labels = {"step": 7, "phase": "eval" if name == "six" else "train"}
-            jury.score(task, [jg.Response(text=text, labels=labels) for text in texts], step=7)
+            responses = [
+                jg.Response(
+                    text=f"<think>The answer is {answer}.", labels={**labels, "row": f"{name}{row}"}
+                )
+                for row, answer in enumerate(answers.split())
+            ]
+            jury.score(task, responses, step=7)
     result = run("explain", folder, "--label", "step=7")
-    missing = "(missing: <think>, </think>, <answer>, </answer>, in order with nothing outside)"
+    missing = "(missing: </think>, <answer>, </answer>, in order with nothing outside)"
     assert result.out.splitlines() == [
-        "6 responses in 3 groups: 4 ok, 2 failed (maths.accuracy abstained).",
+        "6 responses in 3 groups: 3 ok, 2 failed (maths.accuracy abstained), 1 ok (gated by must reward).",
         "They differ in labels: 4 phase=train, 2 phase=eval.",
-        "Mean reward: 0.75. No signal, as no rewards differ: 2 of 3 groups.",
-        "Spread within groups (mean sd of weight × value): reward 0.3536, accuracy 0.3536, format 0.",
+        "Mean reward: 0.825. No signal, as no rewards differ: 2 of 3 groups.",
+        "Spread within groups (mean sd of weight × value): reward 0.3889, reward 0.3536, format 0.",
         "Lowest: Response four@7/2 to task four gets 0. "
-        "Lost 1: accuracy 0 of 1, weight 1 (the final answer '5' is not '4').",
-        "Highest: Response six@7/2 to task six gets 1. "
-        f"Lost 0.5: format 0 on a scale of 0 to 5, weight 0.5 {missing}.",
+        "Lost 1: reward 0 of 1, weight 1 (the final answer '5' is not '4').",
+        "Highest: Response six@7/2 to task six gets 1.1. "
+        f"Lost 0.4: format 1 on a scale of 0 to 5 (0.2), weight 0.5 {missing}.",
     ]
     assert "--sort reward --limit 3" in result.err
 
