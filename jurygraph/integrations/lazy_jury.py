@@ -79,9 +79,9 @@ class MissingStepWarning:
 class LazyJury:
     """The jury of a config, for whatever process needs it; `record` is the folder that its groups are stored in.
 
-    `plans` is None, or the file of plans at that path, once the jury is open. `outages` counts the groups without a
-    reward, in this process. Raises as `Jury.from_config`, and InputError for a record that is a file, before a trainer
-    has loaded its policy; nothing is sent or written until a group is scored.
+    `plans` is the path of a file of plans. `outages` counts the groups without a reward, in this process. Raises as
+    `Jury.from_config` and `PlansFile`, and InputError for a record that is a file, before a trainer has loaded its
+    policy; nothing is sent or written until a group is scored.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class LazyJury:
     def _reset_process_state(self) -> None:
         self._guard = Lock()
         self._jury: Jury | None = None
-        self.plans: PlansFile | None = None
+        self._plans: PlansFile | None = None
         self._process = os.getpid()
         self.outages = OutageGuard()
         self._session = 1
@@ -131,7 +131,7 @@ class LazyJury:
                 jury = Jury.from_config(self._config, record=self._record, revise=revise)
                 with close_on_error(jury.close):
                     if self._plans_path is not None:
-                        self.plans = PlansFile(self._plans_path, jury)
+                        self._plans = PlansFile(self._plans_path, jury)
                     if self.outages.record is not None:
                         self._session = _begin_session(self.outages.record, jury)
                 self._jury = jury
@@ -148,6 +148,12 @@ class LazyJury:
         """
         self.open()
         return self._session
+
+    @property
+    def plans(self) -> PlansFile | None:
+        """Return the file of plans of this process, None without one. Raises as `Jury.from_config`."""
+        self.open()
+        return self._plans
 
     def count_records(self) -> int:
         """Return the number of records of the run so far, 0 without one."""
@@ -192,8 +198,8 @@ class LazyJury:
         with self._guard:
             jury = self._jury
             self._jury = None
-            if self.plans is not None:
-                self.plans.close()
+            if self._plans is not None:
+                self._plans.close()
         if jury is not None:
             jury.close()
 

@@ -512,20 +512,21 @@ class LabelledSteps:
                 _RecordedGroup(record.seq, record.at, step, "again" in record.content)
             )
         session_by_run = _number_sessions_of_runs(groups_by_run)
-        if self.only_last_session:
-            groups_by_run = _select_last_session(groups_by_run, session_by_run)
-        step_positions: list[tuple[int, int, StepName]] = []
         steps_by_run: dict[str, list[_SessionStep]] = {}
-        first_judged_steps = {}
         for run_name, recorded_groups in groups_by_run.items():
             steps = self._fill_steps([group.step for group in recorded_groups])
             if not count_sessions(step.session for step in steps):
                 steps = [step._replace(session=None) for step in steps]
-            numbers = [group.record_number for group in recorded_groups]
+            steps_by_run[run_name] = steps
+        if self.only_last_session:
+            _leave_out_earlier_sessions(groups_by_run, steps_by_run, session_by_run)
+        step_positions: list[tuple[int, int, StepName]] = []
+        first_judged_steps = {}
+        for run_name, steps in steps_by_run.items():
+            numbers = [group.record_number for group in groups_by_run[run_name]]
             names = [step.name for step in steps]
             step_positions += zip(range(len(names)), numbers, names, strict=True)
-            steps_by_run[run_name] = steps
-            is_first = [not group.is_judged_again for group in recorded_groups]
+            is_first = [not group.is_judged_again for group in groups_by_run[run_name]]
             first_judged_steps[run_name] = list(compress(steps, is_first))
         numbers_by_step: dict[StepName, list[int]] = defaultdict(list)
         for _, number, name in sorted(step_positions, key=itemgetter(0, 1)):
@@ -543,8 +544,11 @@ class LabelledSteps:
         self.notes += _describe_missing_steps(ordered_names)
         last_session = max(session_by_run.values(), default=1)
         # Runs of earlier sessions end where later ones go on.
-        last_runs = [name for name in steps_by_run if session_by_run[name] == last_session]
-        last_steps = {name: [step.name for step in steps_by_run[name]] for name in last_runs}
+        last_steps = {
+            name: [step.name for step in steps]
+            for name, steps in steps_by_run.items()
+            if steps and session_by_run[name] == last_session
+        }
         self.notes += _describe_incomplete_runs(last_steps, ordered_names)
         return {name: numbers_by_step[name] for name in ordered_names}
 
@@ -657,18 +661,21 @@ def _number_sessions_of_runs(
     return session_by_run
 
 
-def _select_last_session(
-    groups_by_run: Mapping[str, Sequence[_RecordedGroup]], session_by_run: Mapping[str, int]
-) -> dict[str, list[_RecordedGroup]]:
-    """Return the groups of the last session of all runs; a run without one of its groups is left out."""
-    groups_by_session: dict[tuple[int, int], dict[str, list[_RecordedGroup]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
-    for run_name, groups in groups_by_run.items():
-        for group in groups:
-            session = (group.step and group.step.session) or 1
-            groups_by_session[session_by_run[run_name], session][run_name].append(group)
-    return groups_by_session[max(groups_by_session)]
+def _leave_out_earlier_sessions(
+    groups_by_run: dict[str, list[_RecordedGroup]],
+    steps_by_run: dict[str, list[_SessionStep]],
+    session_by_run: Mapping[str, int],
+) -> None:
+    """Keep the groups of the last session of all runs, and their steps; a run without one of them has none."""
+    sessions_by_run = {
+        name: [(session_by_run[name], step.session or 1) for step in steps]
+        for name, steps in steps_by_run.items()
+    }
+    last_session = max(chain.from_iterable(sessions_by_run.values()), default=None)
+    for name, sessions in sessions_by_run.items():
+        is_last = [session == last_session for session in sessions]
+        groups_by_run[name] = list(compress(groups_by_run[name], is_last))
+        steps_by_run[name] = list(compress(steps_by_run[name], is_last))
 
 
 def _find_recurring_steps(
@@ -766,7 +773,7 @@ def read_steps(
     """Return the steps of a run by a label or of `every` tasks, and the notes on them, to which reading adds more.
 
     With neither, they are those of the label `step` if a training has it, else of 32 tasks. Raises `InputError` where
-    its last session is wanted, and it has no sessions, or is followed.
+    the last session is wanted of anything but these steps of a training, or of one that is followed.
     """
     may_be_training = label in (None, _TRAINING_STEP_LABEL) and every is None
     is_training = may_be_training and has_training_steps(folder, wait)

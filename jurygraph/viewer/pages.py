@@ -314,12 +314,13 @@ async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> 
 def send_config(displayed_run: DisplayedRun, request: web.Request) -> web.Response:
     """Send the config with the settings that are tried, without what has its default."""
     changes = WhatIfChanges.from_url(request.query)
-    config = changes.make_changed_config(displayed_run.run).model_dump(
-        mode="json", exclude_defaults=True
-    )
+    config = changes.make_changed_config(displayed_run.run)
+    fields = config.model_dump(mode="json", exclude_defaults=True)
+    if config.gates:  # the default of a `kind` is what says which gate it is
+        fields["gates"] = [gate.model_dump(mode="json") for gate in config.gates]
     comments = [f"# {escape_hidden_characters(setting)}" for setting in changes.settings]
     heading = f"# The config of {displayed_run.name} with these settings:"
-    text = "\n".join([heading, *comments, to_yaml(config)])
+    text = "\n".join([heading, *comments, to_yaml(fields)])
     download_header = {"Content-Disposition": 'attachment; filename="jury.yaml"'}
     return web.Response(text=text, content_type="application/yaml", headers=download_header)
 

@@ -73,10 +73,11 @@ def test_with_plans_a_row_needs_its_id_alone(tmp_path: Path, opened: list[JuryRe
         reward_function(config, plans=plans, reference="answer")
     function = reward_function(config, plans=plans)
     opened += [function, pickle.loads(pickle.dumps(function))]
+    function.close()
     for copy in opened:
+        with pytest.raises(InputError, match=r"row 2 .*, column 'task_id': there is no task 'for'"):
+            copy.check([{"prompt": "2 + 2?", "task_id": "four"}, {"prompt": "?", "task_id": "for"}])
         assert call(copy, ["a chat"] * 2, ["#### 4", "#### 5"], task_id=["four"] * 2) == [1.0, 0.0]
-        with pytest.raises(InputError, match=r"row 1 .*, column 'task_id': there is no task 'for'"):
-            copy.check([{"prompt": "2 + 2?", "task_id": "for"}])
 
 
 def test_a_config_that_is_gone_is_all_that_another_process_is_told_of(

@@ -200,14 +200,14 @@ def test_a_run_is_verified_for_a_head_that_stands_behind_the_proof(
 
 
 def test_settings_that_were_tried_are_a_config_to_take_along(
-    letters: Path, browser: Browser, tmp_path: Path
+    rubrics: Path, browser: Browser, tmp_path: Path
 ) -> None:
-    text = browser.open("/a/config.yaml?set=reward.polite%3D0.25", letters)
+    text = browser.open("/a/config.yaml?set=reward.place%3D0.25", rubrics)
     assert browser.headers["Content-Disposition"].startswith("attachment")
     assert "null" not in text
     (tmp_path / "jury.yaml").write_text(text)
-    with closing(Run.open(letters)) as run:
-        expected = apply_settings(run.config, ["reward.polite=0.25"])
+    with closing(Run.open(rubrics)) as run:
+        expected = apply_settings(run.config, ["reward.place=0.25"])
     assert read_config(tmp_path / "jury.yaml") == expected
 
 

@@ -151,6 +151,10 @@ def test_evaluations_are_no_part_of_the_trend(
             recorder.close_run()
 
     if not is_followed:
+        with jg.Jury(**TRAINING_CONFIG) as jury, jury.record(tmp_path / "evaluated"):
+            jury.score(TASK, [evaluated], step=9)
+        steps, _ = read_steps(tmp_path / "evaluated", None, None, None, only_last_session=True)
+        assert list(steps) == []
         evaluate_and_close()
     steps = LabelledSteps(tmp_path / "0", "step", evaluate_and_close if is_followed else None)
     assert count_groups(steps) == {8: 2, 9: 2}
@@ -184,6 +188,8 @@ def test_a_label_session_of_another_meaning_is_no_session(tmp_path: Path) -> Non
     steps = LabelledSteps(tmp_path / "run", "step")
     assert count_groups(steps) == {1: 3}
     assert steps.notes == []
+    steps.only_last_session = True
+    assert count_groups(steps) == {1: 3}
     shown = run_command("show", tmp_path / "run", "--label", "session=1")
     assert "no response has the label session=1; values of session: " in shown.err
 
