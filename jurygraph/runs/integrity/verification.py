@@ -184,10 +184,10 @@ def _verify_snapshot(
         with _collecting(mismatches):
             _check_rewards(run, mismatches)
     if mismatches:
-        for line in list_first(list(map(str, mismatches[1:])), MAX_LISTED):
-            mismatches[0].add_note(line)
-        del mismatches[1:]  # by their tracebacks they would keep the file of the run open
-        raise mismatches.pop()
+        first, *others = mismatches
+        for line in list_first(list(map(str, others)), MAX_LISTED):
+            first.add_note(line)
+        raise first
     return VerificationResult(
         records=ledger.count,
         traces=record_chain.traces,
