@@ -96,7 +96,17 @@ _AGENT_SHEET_COLUMNS = (
     SheetColumn("Is the best better than it?", 70),
 )
 
-_TEXT_TITLES = "prompt|text|first|second|reason|definition|anchors|in doubt|warning".split("|")
+_TEXT_TITLES = (
+    "prompt",
+    "text",
+    "first",
+    "second",
+    "reason",
+    "definition",
+    "anchors",
+    "in doubt",
+    "warning",
+)
 _MAX_CHOICES_LENGTH = 255
 """What Excel takes as the list of a drop-down, in characters; a choice cannot have a comma or a quotation mark."""
 SheetRow = Sequence[JsonValue]

@@ -129,15 +129,14 @@ def report(
 
     `agents` and `items` are scored by `method`; `annotators`, `prior` [K], `log_likelihood` and `converged` belong to
     the fitted model, whatever the method. `annotator_pairs` are of up to 30 people, who share items (`AnnotatorPair`).
-    `intervals` names the source of the agents' intervals: t over items or
-    prompts, without or with the variance of refits (if the model scores them); by preset `paper`, percentiles of
-    resamples. `pairs` are the differences of agents, whose intervals hold together. `findings` are what the posterior
-    changes against the majority, and `further_labels` what more labels of the items in doubt would leave of it
-    (`expected_ambiguity`, `expected_errors`; empty without any), and `held_out` how often methods are right on known
-    items that they are not told (`hold_out_gold`). `decided_by_one` are the items whose majority
-    depends on a single vote (Proposition 1), and `ties` those for which several classes lead. `stability` is under
-    subsets of the annotators, each on a resample of the items or prompts, which is left out by preset `paper`. `limits`
-    say what was not measured, and why.
+    `intervals` names the source of the agents' intervals: t over items or prompts, without or with the variance of
+    refits (if the model scores them); by preset `paper`, percentiles of resamples. `pairs` are the differences of
+    agents, whose intervals hold together. `findings` are what the posterior changes against the majority, and
+    `further_labels` what more labels of the items in doubt would leave of it (`expected_ambiguity`, `expected_errors`;
+    empty without any), and `held_out` how often methods are right on known items that they are not told
+    (`hold_out_gold`). `decided_by_one` are the items whose majority depends on a single vote (Proposition 1), and
+    `ties` those for which several classes lead. `stability` is under subsets of the annotators, each on a resample of
+    the items or prompts, which is left out by preset `paper`. `limits` say what was not measured, and why.
 
     `advance` is called with 1 after each of the `estimates`.
     """

@@ -306,10 +306,9 @@ def add_mean_labels(
     }
     labels_by_question = group_by(labels.rows, lambda row: row[1].question or column)
     for question, named_labels in labels_by_question.items():
-        of_reviewers = (
-            len(find_questions_by_name(question, reviewers)) > 1
-        )  # no one judge is of all
-        judgements = {} if of_reviewers else find_judgements_of_question(run, question)
+        # of a dimension that several reviewers are asked about, no one judge is of all
+        is_of_several = len(find_questions_by_name(question, reviewers)) > 1
+        judgements = {} if is_of_several else find_judgements_of_question(run, question)
         only_reviewer = reviewers.get(question)
         question_labels = [
             row for row in named_labels if only_reviewer in (None, row[1].reviewer or only_reviewer)

@@ -468,9 +468,8 @@ def read_run(
     first, *_ = judges.values()  # all share the queries and texts
     for group in run.group_records():
         for trace, response in run.group(group):
-            first.texts[trace.response_id] = (
-                "" if response is None else response.text
-            )  # None: erased
+            text = "" if response is None else response.text  # None: erased
+            first.texts[trace.response_id] = text
             calls = {call.id: call for call in trace.calls}
             uses = read_uses(run.decision_of(trace.task_id))
             for verdict in verdicts_about_response(trace):

@@ -344,12 +344,12 @@ _PARAMETERS_BY_PATH: Mapping[str, Sequence[str]] = {
 
 def refuse_unknown_parameters(path: str, parameters: Iterable[str]) -> None:
     """Raise `InputError` for a name in an address that its page does not know: else it would show something else."""
-    known = _PARAMETERS_BY_PATH.get(path, ())
+    page_parameters = _PARAMETERS_BY_PATH.get(path, ())
     for name in parameters:
-        is_label = name.startswith("label.") and "label.NAME" in known
-        if name not in (*known, "token") and not is_label:
+        is_label = name.startswith("label.") and "label.NAME" in page_parameters
+        if name not in (*page_parameters, "token") and not is_label:
             raise InputError(
-                f"this page has no parameter {name!r}; {suggest_known_name(name, known)}"
+                f"this page has no parameter {name!r}; {suggest_known_name(name, page_parameters)}"
             )
 
 

@@ -49,11 +49,10 @@ def describe_selection(run: Run, response_selection: ResponseSelection) -> Itera
     total = outcomes.total()
     groups = format_count(len(spreads_by_group), "group")
     yield f"{format_count(total, 'response')} in {groups}: {_join_counts(outcomes)}."
-    differing = Counter[
-        str
-    ]()  # such as two sessions of a training, or an evaluation at the same step
+    differing = Counter[str]()
     for counts in counts_by_label.values():
-        if len(counts) < total and max(counts.values()) < total:  # nor a number of each response
+        # such as two sessions of a training, but not a number of each response
+        if len(counts) < total and max(counts.values()) < total:
             differing += counts
     if differing:
         yield f"They differ in labels: {_join_counts(differing)}."

@@ -126,9 +126,10 @@ def _verify_run(
                 _verify_deeply(stored_run, allow_files_outside) if deep else None
             )
     content = {"run": str(run), **result._asdict(), "deep": deep_verification_counts}
-    return content, [
-        *_format_verification_lines(run, result, deep_verification_counts, bool(expect_head))
-    ]
+    lines = _format_verification_lines(
+        run, result, deep_verification_counts, expect_head is not None
+    )
+    return content, list(lines)
 
 
 def _format_verification_lines(
@@ -145,9 +146,13 @@ def _format_verification_lines(
     if result.replaced:
         yield f"{result.replaced} earlier ones, of groups judged again since, are as they were written"
     if deep_verification_counts is not None:
-        (_, recomputed), (_, quotations), *skipped = deep_verification_counts.items()
+        skipped = dict(deep_verification_counts)
+        recomputed = skipped.pop("recomputed")
+        quotations = skipped.pop("quotations")
         line = f"repeated: {recomputed} verdicts are the same, and the {quotations} quotations that count are in place"
-        skipped_texts = [f"{count} {name.replace('_', ' ')}" for name, count in skipped if count]
+        skipped_texts = [
+            f"{count} {name.replace('_', ' ')}" for name, count in skipped.items() if count
+        ]
         if skipped_texts:
             line += f"; not repeated: {', '.join(skipped_texts)}"
         yield line

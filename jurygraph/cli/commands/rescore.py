@@ -196,8 +196,9 @@ def _make_rescoring_report(
         figures["learned"] = {name: report.figures for name, report in confusion_reports.items()}
     if calibrated:
         figures["calibrated"] = [report.figures for report in calibrated]
-    *counts, (_, kept) = result._asdict().items()
-    rows = [[name.replace("_", " "), value] for name, value in counts]
+    counts = result._asdict()
+    kept = counts.pop("kept")
+    rows = [[name.replace("_", " "), value] for name, value in counts.items()]
     parts = [*confusion_reports.values(), *calibrated]
     sections = chain.from_iterable(part.sections for part in parts)
     notes = [*chain.from_iterable(part.notes for part in parts)]

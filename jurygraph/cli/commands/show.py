@@ -231,8 +231,7 @@ def explain(
     """Explain a reward: the points gained and lost, in order of cost. Without options, the lowest one.
 
     `--label`, `--where`, `--status` and `--agent` select responses, as those of `show` do; several, such as those of a
-    training step, get an overview. With `--sort`, `--limit`,
-    `--what-if` or `--json` each is explained.
+    training step, get an overview. With `--sort`, `--limit`, `--what-if` or `--json` each is explained.
 
     `--what-if` decides again, each time with one verdict at its best value, one decision turned, or one gate passed; no
     model is called. On a terminal lines are broken at its width; a pipe gets them whole. `--json` prints a line for

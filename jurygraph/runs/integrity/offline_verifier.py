@@ -217,9 +217,8 @@ class RecordChain:
         self.traces = 0
         self.changed_count = 0
         self.changed_texts: dict[int, str] = {}  # what is wrong with the first texts, by number
-        self.changed_records: list[
-            str
-        ] = []  # the first is why the chain cannot be followed to its end
+        # what is wrong with records, first why the chain cannot be followed to its end
+        self.changed_records: list[str] = []
         self._stored_link = b""  # of the last record that was read
         self._missing: set[int] = set()
         self._group = range(0)  # the records of the traces of the last group
