@@ -1,6 +1,6 @@
 """Explanation of a reward: the points of every term and part, in order of cost, and the changes that would matter."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -14,12 +14,22 @@ from jurygraph.explanation.changes import Change, change_sentences, find_what_if
 from jurygraph.explanation.points import (
     PointsLine,
     build_term_line,
+    feedback_texts,
     points_line_sort_key,
     reward_sentences,
 )
 from jurygraph.explanation.terms import ExplainedTrace
 from jurygraph.messages import escape_hidden_characters
-from jurygraph.schema import ComponentSpec, Decision, Plan, Question, Trace
+from jurygraph.schema import (
+    ComponentSpec,
+    Criterion,
+    Decision,
+    Plan,
+    Question,
+    Stakeholder,
+    Survey,
+    Trace,
+)
 from jurygraph.schema.frozen_model import JsonFields, require_argument_type
 
 
@@ -38,7 +48,7 @@ class Explanation(ShortRepr):
         questions: those of its survey.
 
     `group` returns the traces of all responses to the task, and `combiners` those of the decision by name; both are
-    only called by `what_if`.
+    only called by `what_if`. `survey` returns the survey with its texts, for `feedback` alone.
     """
 
     def __init__(
@@ -48,12 +58,14 @@ class Explanation(ShortRepr):
         questions: Sequence[Question],
         group: Callable[[], Sequence[Trace]] = tuple,
         combiners: Callable[[], Combiners] | None = None,
+        survey: Callable[[], Survey] | None = None,
     ) -> None:
         self.trace = trace
         self.explained = ExplainedTrace(trace, decision, questions)
         self.questions = questions
         self._group = group
         self._combiners = combiners or partial(_find_combiners, decision.all_specs)
+        self._survey = survey
 
     @cached_property
     def lines(self) -> tuple[PointsLine, ...]:
@@ -79,6 +91,14 @@ class Explanation(ShortRepr):
     @cached_property
     def _what_if_changes(self) -> Sequence[Change]:
         return find_what_if_changes(self.explained, self.questions, self._group, self._combiners())
+
+    def feedback(self) -> list[str]:
+        """Return what to mend in the response, for a redraft: each criterion's words, the judge's answer and reason.
+
+        What costs most comes first. What was not judged is left out. Raises InputError where the texts were erased.
+        """
+        texts = {} if self._survey is None else _question_texts(self._survey())
+        return feedback_texts(self.explained, texts)
 
     def sentences(self, what_if: bool = False) -> list[str]:
         """Return the explanation as sentences, and on request the changes that would raise or lower the reward."""
@@ -117,6 +137,22 @@ class Explanation(ShortRepr):
             ("reward", reward.value),
             ("terms", len(reward.terms)),
         ]
+
+
+def _question_texts(survey: Survey) -> dict[str, str]:
+    """Return the words of what each question judges, by its id: of a criterion, or of a stakeholder's constraint."""
+    texts = {}
+    for question in survey.questions:
+        about = survey.views[question.view].about
+        own_criterion = question.params.get("criterion")
+        if isinstance(own_criterion, Mapping):
+            texts[question.id] = str(own_criterion["text"])
+        elif isinstance(about, Criterion):
+            texts[question.id] = about.text
+        elif isinstance(about, Stakeholder):
+            constraint_texts = {item.id: item.text for item in about.constraints}
+            texts[question.id] = constraint_texts.get(question.subject, "")
+    return texts
 
 
 def _find_combiners(specs: Sequence[ComponentSpec]) -> Combiners:
@@ -169,4 +205,7 @@ def explain(trace: Trace, plan: Plan | None = None, *, group: Sequence[Trace] = 
         raise InputError(
             f"the trace of response {name} has another plan than the one given; give the plan of its task"
         )
-    return Explanation(trace, plan.decision, plan.survey.questions, partial(tuple, group))
+    survey = plan.survey
+    return Explanation(
+        trace, plan.decision, survey.questions, partial(tuple, group), survey=lambda: survey
+    )

@@ -16,6 +16,7 @@ from jurygraph.explanation.terms import (
     ExplainedTerm,
     ExplainedTrace,
     ExplainedVerdict,
+    describe_judge_answer,
     describe_unsupported,
     describe_vote,
     missing_vote,
@@ -149,7 +150,9 @@ def build_term_line(component: ExplainedTerm) -> PointsLine:
     note = "; ".join(filter(None, notes))
     component_summand = _ComponentPart(term.name, term.value or 0.0, 1.0, verdicts, note)
     line = _points_line(component, component_summand, (term.name,))
-    return line.model_copy(update={"parts": _part_lines(component, parts)})
+    part_lines = _part_lines(component, parts)
+    is_filled_in = line.is_filled_in and all(part.is_filled_in for part in part_lines)
+    return line.model_copy(update={"parts": part_lines, "is_filled_in": is_filled_in})
 
 
 def points_line_sort_key(line: PointsLine) -> tuple[float, float, Sequence[str]]:
@@ -451,6 +454,39 @@ def _describe_component_rule(component: ExplainedTerm) -> Iterator[str]:
         yield from combiner.describe_value(
             component.params, component.diagnostics, component.is_filled_in
         )
+
+
+def feedback_texts(
+    explained_trace: ExplainedTrace, text_by_question: Mapping[str, str]
+) -> list[str]:
+    """Return what a better response would change, the costliest first: what was judged, the answer and its reason.
+
+    What no judge decided is left out, as are decisions for the response: there is nothing to mend in the response.
+    """
+    losses = []
+    for component in explained_trace.terms:
+        term = component.term
+        whole = _ComponentPart(term.name, term.value or 0.0, 1.0, component.verdicts)
+        for part in _component_summands(component) or [whole]:
+            line = _points_line(component, part, ())
+            losses += [(line.lost, verdict) for verdict in part.verdicts if line.has_loss]
+    specs = {spec.name: spec for spec in explained_trace.decision.all_specs}
+    for gate in explained_trace.trace.reward.gates:
+        gate_inputs = specs[gate.component].inputs.values() if gate.after < gate.before else ()
+        for verdict in explained_trace.verdicts_of_inputs(gate_inputs):
+            losses.append((gate.before - gate.after, verdict))
+    losses.sort(key=lambda loss: -loss[0] * loss[1].score_shortfall)
+    feedback = []
+    for _, verdict in losses:
+        if verdict.effect in ("deduction", "gated") and not verdict.has_best_decision:
+            title = text_by_question.get(verdict.verdict.question) or verdict.label
+            title = title.rstrip(" .") + (" (a fault)" if verdict.direction < 0 else "")
+            answer = describe_judge_answer(verdict.verdict)
+            if verdict.worst_case_score is not None:
+                answer = ""  # the loss says it all
+            texts = filter(None, (answer, _describe_loss(verdict)))
+            feedback.append(f"{title}: {'. '.join(texts)}")
+    return list(dict.fromkeys(feedback))
 
 
 def describe_losses(verdicts: Sequence[ExplainedVerdict], min_shortfall: float = 0.0) -> str:

@@ -771,6 +771,7 @@ class Run(ShortRepr):
             self.survey_without_texts_of(trace.task_id).questions,
             group=lambda: [scored.trace for scored in self.group_of_response(trace.response_id)],
             combiners=self.load_combiners,
+            survey=lambda: self.plan_of(trace.task_id).survey,
         )
 
 

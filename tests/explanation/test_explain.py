@@ -342,3 +342,45 @@ def test_votes_without_a_majority_are_named_with_what_is_missing() -> None:
         "no majority (mild met (1), strict not met (0), torn failed), so the failure rule counts"
     )
     assert any(words in sentence for sentence in trace.explain().sentences())
+
+
+def test_feedback_has_the_words_of_criteria_that_lost_points_with_answer_and_reason() -> None:
+    criteria = [
+        {"id": "c1", "text": "It apologises.", "weight": 1},
+        {"id": "c2", "text": "It says when.", "weight": 1},
+        {"id": "c3", "text": "How clear it is.", "scale": [1, 5], "weight": 2},
+        {"id": "c4", "text": "It is rude.", "weight": -3},
+    ]
+    task = jg.Task(id="letter", query="Write to Ann.", rubric={"criteria": criteria})
+    quote = {"quotes": ["You are a fool"]}
+    answers = {
+        "apolog": {"met": False, "probability": 0.0, "reason": "No word of sorrow.", "quotes": []},
+        "when": {"met": True, "probability": 0.9, **quote},
+        "clear": {"value": 2, "reason": "Hard to read", **quote},
+        "rude": {"met": True, "probability": 1.0, "reason": "It scolds", **quote},
+    }
+    with jg.Jury(model=ScriptedJudge(answers), evaluators=["criteria"]) as jury:
+        (trace,) = jury.score(task, ["You are a fool."])
+    explanation = trace.explain()
+    assert explanation.feedback() == [
+        "It is rude (a fault): met (1). It scolds, as in “You are a fool”",
+        "How clear it is: 2 of 5. Hard to read, as in “You are a fool”",
+        "It apologises: not met (0). No word of sorrow",
+    ]
+    assert not any(line.is_filled_in for line in explanation.lines)
+
+    failing = ScriptedJudge(["no JSON"] * 2)
+    wishes = [{"id": "k1", "text": "No walking.", "kind": "hard"}]
+    people = [{"id": "ann", "profile": "Ann", "constraints": wishes}]
+    task = jg.Task(id="trip", query="Plan a trip.", stakeholders=people)
+    with jg.Jury(model=failing, evaluators=["preferences"]) as jury:
+        (trace,) = jury.score(task, ["Walk."])
+    assert trace.explain().feedback() == []  # an outage is nothing to mend
+    assert trace.explain().lines[0].is_filled_in
+    gate: Any = {"kind": "must", "component": "stakeholders"}
+    reward = {"stakeholders": 0.0, "format": 1.0}
+    judge = ScriptedJudge({"walking": False})
+    evaluators = ["preferences", "maths.format"]
+    with jg.Jury(model=judge, evaluators=evaluators, reward=reward, gates=[gate]) as jury:
+        (trace,) = jury.score(task, ["<think>x</think>\n<answer>We walk all day.</answer>"])
+    assert trace.explain().feedback()[0].startswith("No walking: not met (0). scripted, as in")
