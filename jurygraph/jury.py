@@ -41,7 +41,7 @@ from jurygraph.errors import InputError
 from jurygraph.graphs.active_groups import ActiveGroups
 from jurygraph.graphs.answers import result_or_error
 from jurygraph.graphs.context import GraphContext
-from jurygraph.graphs.events import EventListener, RewardGiven
+from jurygraph.graphs.events import EventListener, RewardGiven, report_stored_verdicts
 from jurygraph.graphs.group_scheduler import (
     MAX_FINISHED_PER_ACTIVE_GROUP,
     FinishedGroup,
@@ -556,6 +556,8 @@ class Jury(ShortRepr):
         outcome_futures = []
         for item in groups_or_outcomes:
             if not isinstance(item, Group):
+                if listener is not None and isinstance(item, list):
+                    report_stored_verdicts(item, listener)
                 outcome_futures.append(make_settled_future(item))
                 continue
             plan = item.plan or next(missing_plans)

@@ -22,11 +22,11 @@ from jurygraph.explanation.terms import ExplainedTrace
 from jurygraph.messages import escape_hidden_characters
 from jurygraph.schema import (
     ComponentSpec,
+    Constraint,
     Criterion,
     Decision,
     Plan,
     Question,
-    Stakeholder,
     Survey,
     Trace,
 )
@@ -143,15 +143,13 @@ def _question_texts(survey: Survey) -> dict[str, str]:
     """Return the words of what each question judges, by its id: of a criterion, or of a stakeholder's constraint."""
     texts = {}
     for question in survey.questions:
+        criterion = question.params.get("criterion")
+        if isinstance(criterion, Mapping):
+            texts[question.id] = str(criterion["text"])
         about = survey.views[question.view].about
-        own_criterion = question.params.get("criterion")
-        if isinstance(own_criterion, Mapping):
-            texts[question.id] = str(own_criterion["text"])
-        elif isinstance(about, Criterion):
-            texts[question.id] = about.text
-        elif isinstance(about, Stakeholder):
-            constraint_texts = {item.id: item.text for item in about.constraints}
-            texts[question.id] = constraint_texts.get(question.subject, "")
+        for item in (about, *getattr(about, "constraints", ())):
+            if isinstance(item, Criterion | Constraint) and item.id == question.subject:
+                texts[question.id] = item.text
     return texts
 
 

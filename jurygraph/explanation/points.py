@@ -470,11 +470,6 @@ def feedback_texts(
         for part in _component_summands(component) or [whole]:
             line = _points_line(component, part, ())
             losses += [(line.lost, verdict) for verdict in part.verdicts if line.has_loss]
-    specs = {spec.name: spec for spec in explained_trace.decision.all_specs}
-    for gate in explained_trace.trace.reward.gates:
-        gate_inputs = specs[gate.component].inputs.values() if gate.after < gate.before else ()
-        for verdict in explained_trace.verdicts_of_inputs(gate_inputs):
-            losses.append((gate.before - gate.after, verdict))
     losses.sort(key=lambda loss: -loss[0] * loss[1].score_shortfall)
     feedback = []
     for _, verdict in losses:

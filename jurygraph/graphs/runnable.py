@@ -5,6 +5,7 @@ judges. Its callbacks get the events of the scoring as custom events, which hold
 """
 
 import asyncio
+import logging
 from collections.abc import (
     AsyncGenerator,
     Callable,
@@ -32,6 +33,8 @@ from jurygraph.graphs.groups import Group
 from jurygraph.messages import describe_type, did_you_mean
 from jurygraph.schema import Response, Task, Trace
 from jurygraph.schema.frozen_model import JsonFields, ReadOnlyFields
+
+log = logging.getLogger(__name__)
 
 _RUNNABLE_INPUT_FIELDS: JsonFields = {
     **dict.fromkeys(("task", "responses"), (Any, ...)),
@@ -119,7 +122,9 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
     ) -> RunnableLambda[Any, JsonFields]:
         """Return the node that `Jury.as_node` describes; the `input_keys` are those of the input in the state."""
 
-        def read_state(state: Any) -> JsonFields:
+        def read_state(state: Any, config: RunnableConfig) -> JsonFields:
+            for key in filter(None, (traces, plan)):
+                _warn_of_missing_key(key, config)
             return {
                 name: _get_state_value(state, key)
                 for name, key in input_keys.items()
@@ -133,10 +138,13 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
             return update
 
         def judge(state: Any, config: RunnableConfig) -> JsonFields:
-            return to_update(self.invoke(read_state(state), config, write=get_stream_writer()))
+            return to_update(
+                self.invoke(read_state(state, config), config, write=get_stream_writer())
+            )
 
         async def ajudge(state: Any, config: RunnableConfig) -> JsonFields:
-            judged = await self.ainvoke(read_state(state), config, write=get_stream_writer())
+            content = read_state(state, config)
+            judged = await self.ainvoke(content, config, write=get_stream_writer())
             return to_update(judged)
 
         return RunnableLambda(judge, ajudge, name=f"{self.name} node")
@@ -217,4 +225,22 @@ def _get_state_value(state: Any, key: str) -> Any:
     try:
         return state[key] if isinstance(state, Mapping) else getattr(state, key)
     except (KeyError, AttributeError):
-        raise InputError(f"state: has no {key!r}; name the keys in `as_node`") from None
+        keys = sorted(state if isinstance(state, Mapping) else state.__dict__)
+        raise InputError(
+            f"state: has no {key!r}, only {keys}; name its keys in `as_node`"
+        ) from None
+
+
+def _warn_of_missing_key(key: str, config: RunnableConfig) -> None:
+    """Warn if the graph's state has no such key: LangGraph drops what a node writes under another one, and is silent.
+
+    A warning alone: where a node of yours invokes this one, it may well use another key.
+    """
+    read_channel = config.get("configurable", {}).get("__pregel_read")
+    try:
+        if read_channel is not None:
+            read_channel(key)
+    except KeyError:
+        log.warning(
+            "as_node: the graph's state has no key %r, and drops what is written there", key
+        )

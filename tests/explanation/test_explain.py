@@ -377,10 +377,7 @@ def test_feedback_has_the_words_of_criteria_that_lost_points_with_answer_and_rea
         (trace,) = jury.score(task, ["Walk."])
     assert trace.explain().feedback() == []  # an outage is nothing to mend
     assert trace.explain().lines[0].is_filled_in
-    gate: Any = {"kind": "must", "component": "stakeholders"}
-    reward = {"stakeholders": 0.0, "format": 1.0}
-    judge = ScriptedJudge({"walking": False})
-    evaluators = ["preferences", "maths.format"]
-    with jg.Jury(model=judge, evaluators=evaluators, reward=reward, gates=[gate]) as jury:
-        (trace,) = jury.score(task, ["<think>x</think>\n<answer>We walk all day.</answer>"])
-    assert trace.explain().feedback()[0].startswith("No walking: not met (0). scripted, as in")
+    with jg.Jury(model=ScriptedJudge({"walking": False}), evaluators=["preferences"]) as jury:
+        (trace,) = jury.score(task, ["We walk all day."])
+    (text,) = trace.explain().feedback()
+    assert text.startswith("No walking: not met (0). scripted, as in")

@@ -69,13 +69,15 @@ def test_the_events_come_verdict_by_verdict_and_end_with_the_rewards() -> None:
         assert kinds(asyncio.run(stream(jury.as_runnable()))) == kinds(events)
 
 
-def test_a_recorded_group_is_streamed_by_its_rewards_the_second_time(tmp_path: Path) -> None:
+def test_a_recorded_group_is_streamed_by_its_verdicts_and_rewards_the_second_time(
+    tmp_path: Path,
+) -> None:
     content = {"task": TASK, "responses": LETTERS, "step": 3}
     with polite_jury(record=tmp_path / "run") as jury:
         assert len(list(jury.as_runnable().stream(content))) == 6
         again = list(jury.as_runnable().stream(content))
-        assert kinds(again) == ["reward", "reward"]
-        assert [event.response_id for event in again] == ["letter@3/1", "letter@3/2"]
+        assert kinds(again) == ["verdict"] * 2 + ["reward"] * 2
+        assert [event.response_id for event in again[2:]] == ["letter@3/1", "letter@3/2"]
 
 
 @all_rows(
@@ -176,9 +178,22 @@ def test_a_node_reads_and_writes_the_keys_that_it_is_told(tmp_path: Path) -> Non
         assert [event["event"] for event in events].count("verdict") == 2
         assert rewards(desk.invoke(STATE)["judged"]) == [1.0, 0.0]
         assert desk.invoke(STATE)["judged"][0].response_id == "letter@7/1"
-        assert [event["event"] for event in asyncio.run(stream(desk))] == ["reward", "reward"]
-        with pytest.raises(jg.InputError, match="state: has no 'drafts'"):
+        again = [jg.read_event(event) for event in asyncio.run(stream(desk))]
+        assert kinds(again) == ["verdict", "verdict", "reward", "reward"]
+        assert again[1].verdict == again[3].trace.verdicts[0]
+        with pytest.raises(
+            jg.InputError, match=r"state: has no 'drafts', only \['question', 'week'\]"
+        ):
             desk.invoke({"question": TASK, "week": 8})
+    with pytest.raises(jg.InputError, match="event: is 'token'; expected one of question, verdict"):
+        jg.read_event({"event": "token"})
+
+
+def test_a_key_that_the_state_does_not_have_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    with polite_jury() as jury:
+        assert "plan" not in build_desk(jury, plan="plans").invoke(STATE)
+    (record,) = caplog.records
+    assert "the graph's state has no key 'plans'" in record.getMessage()
 
 
 def test_a_reward_is_explained_after_a_checkpoint_with_the_plan_in_the_state() -> None:
