@@ -16,13 +16,7 @@ if TYPE_CHECKING:
     from jurygraph.decision.combiners import Combiner, Component, ScoreMatrix
     from jurygraph.errors import *
     from jurygraph.explanation import Explanation, explain
-    from jurygraph.graphs.events import (
-        JuryEvent,
-        QuestionSent,
-        RewardGiven,
-        VerdictGiven,
-        read_event,
-    )
+    from jurygraph.graphs.events import JuryEvent, QuestionSent, RewardGiven, VerdictGiven
     from jurygraph.graphs.groups import Group
     from jurygraph.judges.criteria import Binary, Item, JudgeEvaluator, PartialCredit, Scale
     from jurygraph.jury import Jury
@@ -107,7 +101,6 @@ __all__ = [
     "estimate_costs",
     "evaluator",
     "explain",
-    "read_event",
     "read_prompt",
     "testing",
 ]

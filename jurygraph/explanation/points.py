@@ -151,7 +151,7 @@ def build_term_line(component: ExplainedTerm) -> PointsLine:
     component_summand = _ComponentPart(term.name, term.value or 0.0, 1.0, verdicts, note)
     line = _points_line(component, component_summand, (term.name,))
     part_lines = _part_lines(component, parts)
-    is_filled_in = line.is_filled_in and all(part.is_filled_in for part in part_lines)
+    is_filled_in = all(part.is_filled_in for part in part_lines or [line])
     return line.model_copy(update={"parts": part_lines, "is_filled_in": is_filled_in})
 
 
@@ -475,12 +475,9 @@ def feedback_texts(
     for _, verdict in losses:
         if verdict.effect in ("deduction", "gated") and not verdict.has_best_decision:
             title = text_by_question.get(verdict.verdict.question) or verdict.label
-            title = title.rstrip(" .") + (" (a fault)" if verdict.direction < 0 else "")
+            title = title.rstrip(" .") + " (a fault)" * (verdict.direction < 0)
             answer = describe_judge_answer(verdict.verdict)
-            if verdict.worst_case_score is not None:
-                answer = ""  # the loss says it all
-            texts = filter(None, (answer, _describe_loss(verdict)))
-            feedback.append(f"{title}: {'. '.join(texts)}")
+            feedback.append(f"{title}: {answer}; {_describe_loss(verdict)}".removesuffix("; "))
     return list(dict.fromkeys(feedback))
 
 

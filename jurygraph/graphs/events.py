@@ -1,13 +1,12 @@
 """The events of scoring a group, as they happen: a question sent, a verdict, a reward."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Literal
 
 from jurygraph.display import ReprParts
-from jurygraph.errors import InputError
 from jurygraph.schema import FrozenModel, RecordedVerdict, Trace
 from jurygraph.schema.conversation import OMITTED_IF_NONE
-from jurygraph.schema.frozen_model import Id, JsonFields, ReadOnlyFields
+from jurygraph.schema.frozen_model import Id, JsonFields
 
 
 class QuestionSent(FrozenModel):
@@ -53,35 +52,15 @@ JuryEvent = QuestionSent | VerdictGiven | RewardGiven
 EventListener = Callable[[JuryEvent], object]
 
 
-_EVENT_TYPES: dict[Any, type[JuryEvent]] = {
-    "question": QuestionSent,
-    "verdict": VerdictGiven,
-    "reward": RewardGiven,
-}
-
-
 def report_stored_verdicts(traces: Iterable[Trace], listener: EventListener) -> None:
-    """Tell a listener the verdicts of traces that are stored; one about a pair is in both traces, and comes once."""
-    events = {
-        verdict.key: VerdictGiven(task_id=trace.task_id, verdict=verdict)
-        for trace in traces
-        for verdict in trace.verdicts
-    }
-    for event in events.values():
-        listener(event)
+    """Tell a listener the verdicts of traces that are stored; one on a pair, which both traces have, is about one of
+    its responses."""
+    for trace in traces:
+        for verdict in trace.verdicts:
+            if verdict.about == trace.response_id:
+                listener(VerdictGiven(task_id=trace.task_id, verdict=verdict))
 
 
 def to_dict(event: JuryEvent) -> JsonFields:
     """Return an event as JSON values, for callbacks and streams of others; a trace comes without its plan."""
     return event.model_dump(mode="json", exclude={"trace": {"plan"}})
-
-
-def read_event(fields: ReadOnlyFields) -> JuryEvent:
-    """Return the event that a graph's stream of mode `custom`, or a callback, has as a dict; a trace has no plan.
-
-    Raises InputError for any other dict.
-    """
-    kind = fields.get("event")
-    if kind not in _EVENT_TYPES:
-        raise InputError(f"event: is {kind!r}; expected one of {', '.join(_EVENT_TYPES)}")
-    return _EVENT_TYPES[kind](**fields)

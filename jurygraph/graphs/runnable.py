@@ -123,8 +123,7 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
         """Return the node that `Jury.as_node` describes; the `input_keys` are those of the input in the state."""
 
         def read_state(state: Any, config: RunnableConfig) -> JsonFields:
-            for key in filter(None, (traces, plan)):
-                _warn_of_missing_key(key, config)
+            _warn_of_missing_key([traces, plan or traces], config)
             return {
                 name: _get_state_value(state, key)
                 for name, key in input_keys.items()
@@ -231,16 +230,15 @@ def _get_state_value(state: Any, key: str) -> Any:
         ) from None
 
 
-def _warn_of_missing_key(key: str, config: RunnableConfig) -> None:
-    """Warn if the graph's state has no such key: LangGraph drops what a node writes under another one, and is silent.
+def _warn_of_missing_key(keys: Sequence[str], config: RunnableConfig) -> None:
+    """Warn if the graph's state lacks a key: LangGraph drops what a node writes under another one, and is silent.
 
-    A warning alone: where a node of yours invokes this one, it may well use another key.
+    A warning alone: a node of yours that invokes this one may use other keys. LangGraph has no public way to ask.
     """
-    read_channel = config.get("configurable", {}).get("__pregel_read")
+    read_channels = config["configurable"].get("__pregel_read", len)
     try:
-        if read_channel is not None:
-            read_channel(key)
-    except KeyError:
+        read_channels(keys)
+    except KeyError as error:
         log.warning(
-            "as_node: the graph's state has no key %r, and drops what is written there", key
+            "as_node: the graph's state has no key %s, and drops what is written there", error
         )

@@ -363,9 +363,9 @@ def test_feedback_has_the_words_of_criteria_that_lost_points_with_answer_and_rea
         (trace,) = jury.score(task, ["You are a fool."])
     explanation = trace.explain()
     assert explanation.feedback() == [
-        "It is rude (a fault): met (1). It scolds, as in “You are a fool”",
-        "How clear it is: 2 of 5. Hard to read, as in “You are a fool”",
-        "It apologises: not met (0). No word of sorrow",
+        "It is rude (a fault): met (1); It scolds, as in “You are a fool”",
+        "How clear it is: 2 of 5; Hard to read, as in “You are a fool”",
+        "It apologises: not met (0); No word of sorrow",
     ]
     assert not any(line.is_filled_in for line in explanation.lines)
 
@@ -380,4 +380,4 @@ def test_feedback_has_the_words_of_criteria_that_lost_points_with_answer_and_rea
     with jg.Jury(model=ScriptedJudge({"walking": False}), evaluators=["preferences"]) as jury:
         (trace,) = jury.score(task, ["We walk all day."])
     (text,) = trace.explain().feedback()
-    assert text.startswith("No walking: not met (0). scripted, as in")
+    assert text.startswith("No walking: not met (0); scripted, as in")

@@ -14,6 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from pydantic import TypeAdapter
 
 import jurygraph as jg
 from jurygraph.testing import ScriptedJudge
@@ -178,15 +179,14 @@ def test_a_node_reads_and_writes_the_keys_that_it_is_told(tmp_path: Path) -> Non
         assert [event["event"] for event in events].count("verdict") == 2
         assert rewards(desk.invoke(STATE)["judged"]) == [1.0, 0.0]
         assert desk.invoke(STATE)["judged"][0].response_id == "letter@7/1"
-        again = [jg.read_event(event) for event in asyncio.run(stream(desk))]
+        read_event = TypeAdapter(jg.JuryEvent).validate_python
+        again = [read_event(event) for event in asyncio.run(stream(desk))]
         assert kinds(again) == ["verdict", "verdict", "reward", "reward"]
         assert again[1].verdict == again[3].trace.verdicts[0]
         with pytest.raises(
             jg.InputError, match=r"state: has no 'drafts', only \['question', 'week'\]"
         ):
             desk.invoke({"question": TASK, "week": 8})
-    with pytest.raises(jg.InputError, match="event: is 'token'; expected one of question, verdict"):
-        jg.read_event({"event": "token"})
 
 
 def test_a_key_that_the_state_does_not_have_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
