@@ -150,9 +150,7 @@ def build_term_line(component: ExplainedTerm) -> PointsLine:
     note = "; ".join(filter(None, notes))
     component_summand = _ComponentPart(term.name, term.value or 0.0, 1.0, verdicts, note)
     line = _points_line(component, component_summand, (term.name,))
-    part_lines = _part_lines(component, parts)
-    is_filled_in = all(part.is_filled_in for part in part_lines or [line])
-    return line.model_copy(update={"parts": part_lines, "is_filled_in": is_filled_in})
+    return line.model_copy(update={"parts": _part_lines(component, parts)})
 
 
 def points_line_sort_key(line: PointsLine) -> tuple[float, float, Sequence[str]]:
@@ -180,7 +178,8 @@ def _points_line(
     unvoted_labels = {
         ballot.voting_verdicts[0].label for ballot in undecided if not ballot.is_worst_case
     }
-    is_filled_in = all(  # also of none, where nothing was judged
+    # without verdicts of its own, as where its parts have them, it is what its component is
+    is_filled_in = not (component.is_judged and not part.verdicts) and all(
         verdict.effect in ("unjudged", "discarded") or verdict.label in unvoted_labels
         for verdict in part.verdicts
     )

@@ -73,7 +73,7 @@ def _describe_rewards(
     mean = format_number_for_sentence(fmean(value for value, _ in rewards))
     reward_spreads = [spreads.get(_REWARD, 0.0) for spreads in spreads_by_group]
     equal_text = f"{reward_spreads.count(0.0)} of {format_count(len(reward_spreads), 'group')}"
-    yield f"Mean reward: {mean}. No signal, as no rewards differ: {equal_text}."
+    yield f"Mean reward: {mean}. No signal among these responses, as no rewards differ: {equal_text}."
     values_by_name = defaultdict(list)
     for name, spread in chain.from_iterable(spreads.items() for spreads in spreads_by_group):
         values_by_name[name].append(spread)

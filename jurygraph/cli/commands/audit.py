@@ -189,7 +189,10 @@ def _verify_deeply(run: Run, allow_files_outside: bool) -> dict[str, int]:
         with progress("repeating", run.ledger.count_records("trace"), "responses") as report:
             return verify_deep(run, report)._asdict()
     except ConfigError as error:
-        advice = "the run records no folder of modules, so install them"
+        advice = (
+            "the run records no folder of modules: install them; what a script gave as an object cannot be repeated "
+            "here, and `verify` without --deep checks the rewards"
+        )
         code_folder = run.source.code_folder
         if code_folder is not None:
             advice = (

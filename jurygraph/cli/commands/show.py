@@ -231,7 +231,7 @@ def explain(
     """Explain a reward: the points gained and lost, in order of cost. Without options, the lowest one.
 
     `--label`, `--where`, `--status` and `--agent` select responses, as those of `show` do; several, such as those of a
-    training step, get an overview. With `--sort`, `--limit`, `--what-if` or `--json` each is explained.
+    training step, get an overview. With `--limit`, `--what-if` or `--json` each is explained.
 
     `--what-if` decides again, each time with one verdict at its best value, one decision turned, or one gate passed; no
     model is called. On a terminal lines are broken at its width; a pipe gets them whole. `--json` prints a line for
@@ -266,7 +266,7 @@ def _explain_selected(
     response_ids = list(response_selection.select(run, lambda trace: trace.response_id))
     if not response_ids:
         print_message("no response matches")
-    wants_each = what_if or json or response_selection.sort or response_selection.limit
+    wants_each = what_if or json or response_selection.limit
     if len(response_ids) > 1 and not wants_each:
         from jurygraph.views.selection import describe_selection  # lazily: few need it
 

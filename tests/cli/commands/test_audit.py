@@ -127,6 +127,16 @@ def test_deep_verification_says_where_it_looked_for_modules(
     assert "'manners.echo'" in ended.err
     assert f"modules are imported from {tmp_path}, where they were when" in ended.err
 
+    own = jg.evaluator(layer="check", name="own")(lambda task, response: 1.0)
+    with jg.Jury(evaluators=[own]) as jury, jury.record(tmp_path / "objects"):
+        jury.score(jg.Task(id="t", query="Write."), ["Dear Ann"])
+    ended = run("verify", tmp_path / "objects", "--deep")
+    assert (ended.code, ended.out) == (2, "")
+    assert (
+        "what a script gave as an object cannot be repeated here, and `verify` without" in ended.err
+    )
+    assert run("verify", tmp_path / "objects").code == 0
+
 
 def test_close_prints_the_head_and_the_run_is_open_no_more(stopped_run: Path, run: Command):
     ended = run("close", stopped_run)

@@ -187,8 +187,9 @@ def test_explain_takes_what_show_selects_and_says_how_to_narrow_it(
     expected = [
         run("explain", scored_folder, "--response", name).out for name in ("salt/a", "door/a")
     ]
-    assert run(*of_alice).out == "\n".join(expected)
-    assert run(*of_alice).err == ""
+    assert run(*of_alice, "--limit", 2).out == "\n".join(expected)
+    assert run(*of_alice, "--limit", 2).err == ""
+    assert "--sort reward --limit 3 explains the three lowest" in run(*of_alice).err
     lines = run(*of_alice, "--json").out.splitlines()
     assert [json.loads(line)["response_id"] for line in lines] == ["salt/a", "door/a"]
     assert run(*of_alice, "--limit", 1).out == expected[0]
@@ -222,7 +223,7 @@ def test_explain_gives_an_overview_of_a_training_step(tmp_path: Path, run: Comma
     assert result.out.splitlines() == [
         "6 responses in 3 groups: 3 ok, 2 failed (maths.accuracy abstained), 1 ok (gated by must reward).",
         "They differ in labels: 4 phase=train, 2 phase=eval.",
-        "Mean reward: 0.825. No signal, as no rewards differ: 2 of 3 groups.",
+        "Mean reward: 0.825. No signal among these responses, as no rewards differ: 2 of 3 groups.",
         "Spread within groups (mean sd of weight × value): reward 0.3889, reward 0.3536, format 0.",
         "Lowest: Response four@7/2 to task four gets 0. "
         "Lost 1: reward 0 of 1, weight 1 (the final answer '5' is not '4').",
