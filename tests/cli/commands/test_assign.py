@@ -373,6 +373,8 @@ def test_a_dimension_is_named_once(run: Command, tmp_path: Path) -> None:
     assert (ended.code, "names 'taste' twice" in ended.err) == (2, True)
     ended = run("assign", items, *words[:-1], "taste;length")
     assert (ended.code, "separate names by commas" in ended.err) == (2, True)
+    ended = run("assign", items, *words[:-2], "--classes", "taste=bad,good")
+    assert "--classes: are of taste; add --dimensions taste\n" in ended.err
 
 
 @all_rows(
