@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 
 from jurygraph.arrays import Bools, Ints
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, quote
+from jurygraph.messages import quote
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Id, LongId, Number, StrictBool, StrPath
 from jurygraph.schema.rating import (
@@ -32,7 +32,6 @@ from jurygraph.schema.rating import (
 )
 from jurygraph.sources.csv_text import escape_formulas
 from jurygraph.sources.file_rows import NO_NAMES, FileRows, NameByField
-from jurygraph.sources.files import raise_field_error
 from jurygraph.sources.ratings import (
     NUMERAL_PATTERN,
     is_no_label,
@@ -179,18 +178,16 @@ def read_gold_for_sheets(
         return [item for _, item in read_items_for_sheets(path, columns, options).rows]
     item_by_name = {f"{item.group}_{item.author}": item for item in items if item.author}
     item_by_name |= {item.key: item for item in items}
-    id_columns = {name: columns[name] for name in columns if name in RatedItem.model_fields}
+    id_columns = {name: columns[name] for name in columns.keys() & RatedItem.model_fields}
     file = read_validated_rows(path, RatedItem, id_columns, options)
     found = {}
     for position, row in file.rows:
         item = item_by_name.get(row.key)
         if item is None:
-            problem = Problem(
-                (file.columns["item"],),
-                f"{quote(row.key)} is none of the items",
-                "name it as they do, with its `agent` if they have one, or give gold items a column `text`",
+            raise InputError(
+                f"{path}, {position}, field {file.columns['item']}: {quote(row.key)} is none of the items; name it as "
+                "they do, with its `agent` if they have one, or give gold items a column `text`"
             )
-            raise_field_error(f"{path}, {position}", problem)
         found[item.key] = item  # a row for each of several questions names it again
     return list(found.values())
 
@@ -358,13 +355,11 @@ def _parse_score(where: str, row: SheetKeyRow, label: Label | None) -> Label | N
     if is_no_label(label) and label_class not in row.classes:
         return None
     word = str(label).casefold()
-    score: Label = str(label)
+    score: Label = label_class
     if row.is_pair and word in _SCORE_BY_PREFERRED_SIDE:
         score = _SCORE_BY_PREFERRED_SIDE[word]
     elif NUMERAL_PATTERN.fullmatch(word) and isfinite(float(word)):
         score = float(word)
-    elif row.classes:
-        score = label_class
     is_valid_score = score in row.classes if row.classes else isinstance(score, float)
     if not is_valid_score:
         hint = "first, second, tie or a number" if row.is_pair else "a number"

@@ -339,13 +339,8 @@ def _read_sheet_questions(
         from jurygraph.judges.reviewers import read_sheet_questions  # bare names do not need it
 
         return read_sheet_questions(dimensions)
-    names = split_names(dimensions or None)
     scales = parse_classes(classes)
-    if not names and any(scales):
-        question_names = ",".join(filter(None, scales))
-        raise InputError(
-            f"--classes: are of {question_names}; add --dimensions {shell_quote(question_names)}"
-        )
+    names = split_names(dimensions or None) or list(filter(None, scales))
     for name in names:
         if ";" in name:
             raise InputError(f"--dimensions: is {quote(name)}; separate names by commas")
