@@ -170,23 +170,21 @@ def read_gold_for_sheets(
 ) -> Sequence[SheetItem]:
     """Return the items of a gold file; of one without texts, those of `items` that it names.
 
-    A response of a run is named by its id, or by task and agent. Raises `InputError` as `read_items_for_sheets` does,
-    and for a name of none of the items.
+    Raises `InputError` as `read_items_for_sheets` does, and for an id that none of the items has.
     """
     header = read_first_row(path)
     if any(find_column(columns.get(name, name), header) for name in ("text", "first", "second")):
         return [item for _, item in read_items_for_sheets(path, columns, options).rows]
-    item_by_name = {f"{item.group}_{item.author}": item for item in items if item.author}
-    item_by_name |= {item.key: item for item in items}
+    item_by_key = {item.key: item for item in items}
     id_columns = {name: columns[name] for name in columns.keys() & RatedItem.model_fields}
     file = read_validated_rows(path, RatedItem, id_columns, options)
     found = {}
     for position, row in file.rows:
-        item = item_by_name.get(row.key)
+        item = item_by_key.get(row.key)
         if item is None:
             raise InputError(
-                f"{path}, {position}, field {file.columns['item']}: {quote(row.key)} is none of the items; name it as "
-                "they do, with its `agent` if they have one, or give gold items a column `text`"
+                f"{path}, {position}: {quote(row.key)} is none of the items; name it as they do, with its `agent` if "
+                "they have one, or give gold items a column `text`"
             )
         found[item.key] = item  # a row for each of several questions names it again
     return list(found.values())

@@ -96,8 +96,9 @@ def match_items(fits: Sequence[FittedConsensus], run: JudgedAnswers | None = Non
         }
         for judgements in judged
     ]
-    unmatched_count = len(texts_by_item) - len(response_by_item)
-    return JudgedItems(texts_by_item, judgements_by_item, unmatched_count)
+    return JudgedItems(
+        texts_by_item, judgements_by_item, len(texts_by_item) - len(response_by_item)
+    )
 
 
 def report_questions(reports: Sequence[Report], fits: Sequence[FittedConsensus]) -> Report:
@@ -360,7 +361,7 @@ def list_other_sheets(report: Report, question: str) -> dict[str, list[dict[str,
     people = []
     for row in table.rows:
         numbers: dict[str, Any] = dict(zip(table.header, row, strict=True))
-        for column, cell in zip(table.header, row, strict=True):
+        for column, cell in list(numbers.items()):
             estimate = as_interval(cell)
             if estimate is not None:
                 numbers |= {column: estimate.value, f"{column} from": estimate.low}

@@ -213,15 +213,15 @@ def test_gold_items_without_texts_are_looked_up_in_the_items(tmp_path: Path) -> 
     items = [
         SheetItem(item="a", agent="x", text="A"),
         SheetItem(item="a", agent="y", text="B"),
-        SheetItem(item="r1", group="t", author="x", text="C"),
+        SheetItem(item="r1", text="C"),
     ]
     gold = tmp_path / "gold.csv"
-    gold.write_text("ID,agent,tone,label\na,y,kind,1\na,y,kind,2\nt,x,,\n", encoding="utf-8")
+    gold.write_text("ID,agent,tone,label\na,y,kind,1\na,y,kind,2\nr1,,,\n", encoding="utf-8")
     assert read_gold_for_sheets(gold, items, {"item": "ID", "text": "reply"}) == items[1:]
     gold.write_text("item,text\nnew,Own text.\n", encoding="utf-8")
     assert [item.key for item in read_gold_for_sheets(gold, items)] == ["new"]
     gold.write_text("item,label\nr1,1\nr2,1\n", encoding="utf-8")
-    problem = "line 3, field item: 'r2' is none of the items; name it as they do"
+    problem = "line 3: 'r2' is none of the items; name it as they do"
     with pytest.raises(InputError, match=problem):
         read_gold_for_sheets(gold, items)
 
