@@ -435,9 +435,9 @@ def _conclude_copies(figures: Figures) -> Iterator[str]:
         chance = special.bdtrc(count - 1, pair.items, percent / 100.0) * len(pairs)
         if pair.percent_alike >= _MIN_COPY_PERCENT and chance < _COPY_LEVEL:
             yield (
-                f"Warning: {pair.annotator} and {pair.other} gave {count} of {pair.items} items the same label, either "
-                f"and others {percent:.0f} % at most: a copy, or work in common, unless both are surely right (--gold "
-                f"tells); ask them, and leave one out: {without_option([pair.other])}"
+                f"Warning: {pair.annotator} and {pair.other} gave {count} of {pair.items} items the same label, and "
+                f"either is like others in {percent:.0f} % at most: a copy, or work in common, unless both are surely "
+                f"right (--gold tells); ask them, and leave one out: {without_option([pair.other])}"
             )
 
 

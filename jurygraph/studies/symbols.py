@@ -41,7 +41,10 @@ _DECOMPR_SYMBOL_MEANINGS = WORDING_SYMBOL_MEANINGS | {
     "δ": "error of a utility",
     "ε": "error that all stakeholders share",
 }
-_TAU_B_MEANING = "rank correlation of two orders of the agents (Kendall); 1 is the same order, 0 none in common, -1 the reverse"
+_TAU_B_MEANING = (
+    "rank correlation of two orders of the agents (Kendall); 1 is the same order, 0 none in common, "
+    "-1 the reverse"
+)
 CONSENSUS_SYMBOL_MEANINGS = {
     "τ_b": _TAU_B_MEANING,
     "Δ": "difference of an agent's scores",

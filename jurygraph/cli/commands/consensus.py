@@ -285,7 +285,7 @@ def consensus(
         _write_confusions(artifact, fits[0], method is not None)
     runs = read_from_each_run([*filter(None, [judged])], read_judged_answers)
     items = JudgedItems({}, [])
-    if any((runs, labels_out, table)):  # else the texts of large files are not needed
+    if any((runs, labels_out, table, ratings_out)):  # else the texts of large files are not needed
         items = match_items(fits, *runs)
     if ratings_out is not None:
         write_table(ratings_out, list_judge_ratings(fits, items))

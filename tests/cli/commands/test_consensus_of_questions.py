@@ -264,7 +264,8 @@ def test_a_judge_is_in_words_only_where_these_have_an_order(run: Command, tmp_pa
         with Path("t.csv").open(newline="", encoding="utf-8") as file:
             assert {row["accuracy judge"] for row in csv.DictReader(file)} == {expected}
     ratings = ("consensus", "words.csv", "--target-column", "accuracy", "--ratings-out", "j.csv")
-    assert "name the judge's run by --run, and the order" in run(*ratings, "--run", "run").err
+    for options in ((), ("--run", "run")):
+        assert "name the judge's run by --run, and the order" in run(*ratings, *options).err
     assert run(*ratings, "--run", "run", *order).code == 0
     both = consensus_json(run, *ratings[1:4], "j.csv", *order)
     assert (both["annotators"]["judge"]["labels"], both["counts"]["items"]) == (3, 3)

@@ -476,9 +476,7 @@ def test_two_who_are_alike_far_beyond_what_either_is_with_others_are_named_but_n
         )
         warnings = [text for text in found.conclusion if "same label" in text]
         assert [text.split(" gave ")[0].removeprefix("Warning: ") for text in warnings] == names
-    assert warnings[0].startswith(
-        "Warning: bo and cy gave 30 of 30 items the same label, either and"
-    )
+    assert warnings[0].startswith("Warning: bo and cy gave 30 of 30 items the same label, and")
 
 
 def test_items_with_one_label_neither_agree_nor_disagree() -> None:
