@@ -162,19 +162,14 @@ def test_run_to_the_end_the_scores_are_those_to_which_the_truncated_estimate_was
 
 
 @pytest.mark.landing
-def test_it_says_that_two_annotators_cannot_be_told_apart_and_that_rows_are_repeated() -> None:
-    told = {
+def test_it_says_that_two_annotators_cannot_be_told_apart() -> None:
+    warnings_by_name = {
         name: consensus.fit(rows.item, rows.annotator, rows.label).warnings
         for name, rows in ((name, ratings(name)) for name in NAMES)
     }
-    apart, repeated = (
-        "2 annotators are not identifiable: 8 free cells for 14 unknowns",
-        "rows that repeat an item and annotator: 519",
-    )
-    assert [name for name, all_of_it in told.items() if apart in "\n".join(all_of_it)] == ["mslr"]
-    assert [name for name, all_of_it in told.items() if repeated in "\n".join(all_of_it)] == [
-        "mtbench"
-    ]
+    problem = "2 annotators are not identifiable: 8 free cells for 14 unknowns"
+    texts = {name: "\n".join(warnings) for name, warnings in warnings_by_name.items()}
+    assert [name for name, text in texts.items() if problem in text] == ["mslr"]
 
 
 @pytest.mark.exhaustive

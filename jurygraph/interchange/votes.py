@@ -41,5 +41,6 @@ def export_votes(run: Run) -> Iterator[bytes]:
     if not has_votes:
         raise InputError(
             f"{run.folder}: has no votes, since no judge answered a question about one response; "
-            "`--to verdicts` writes what a `model` without a name predicts for each `reviewer`"
+            "`--to verdicts` writes what a `model` without a name predicts for each `reviewer`, and "
+            "`jurygraph consensus RATINGS --run RUN --ratings-out F` what any evaluator says of people's items"
         )

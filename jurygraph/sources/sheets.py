@@ -32,7 +32,13 @@ from jurygraph.schema.rating import (
 )
 from jurygraph.sources.csv_text import escape_formulas
 from jurygraph.sources.file_rows import NO_NAMES, FileRows, NameByField
-from jurygraph.sources.ratings import NUMERAL_PATTERN, read_validated_rows, unique_value_by_item
+from jurygraph.sources.ratings import (
+    NUMERAL_PATTERN,
+    is_no_label,
+    read_validated_rows,
+    unique_value_by_item,
+)
+from jurygraph.sources.table_rows import find_column, read_first_row
 
 _ITEM_FIELDS = {"item", "agent", "prompt", "text", "domain", "group"}
 """What the key says of an item, so that ratings of it have it, too."""
@@ -156,6 +162,34 @@ def read_items_for_sheets(
     return replace(file, rows=tuple(rows.values()))
 
 
+def read_gold_for_sheets(
+    path: StrPath,
+    items: Sequence[SheetItem],
+    columns: NameByField = NO_NAMES,
+    options: NameByField = NO_NAMES,
+) -> Sequence[SheetItem]:
+    """Return the items of a gold file; of one without texts, those of `items` that it names.
+
+    Raises `InputError` as `read_items_for_sheets` does, and for an id that none of the items has.
+    """
+    header = read_first_row(path)
+    if any(find_column(columns.get(name, name), header) for name in ("text", "first", "second")):
+        return [item for _, item in read_items_for_sheets(path, columns, options).rows]
+    item_by_key = {item.key: item for item in items}
+    id_columns = {name: columns[name] for name in columns.keys() & RatedItem.model_fields}
+    file = read_validated_rows(path, RatedItem, id_columns, options)
+    found = {}
+    for position, row in file.rows:
+        item = item_by_key.get(row.key)
+        if item is None:
+            raise InputError(
+                f"{path}, {position}: {quote(row.key)} is none of the items; name it as they do, with its `agent` if "
+                "they have one, or give gold items a column `text`"
+            )
+        found[item.key] = item  # a row for each of several questions names it again
+    return list(found.values())
+
+
 def make_sheets(
     items: Sequence[SheetItem],
     gold: Sequence[SheetItem],
@@ -245,7 +279,8 @@ def read_sheet_votes(paths: Sequence[StrPath]) -> Iterator[SheetVote]:
     """Yield the votes of sheets in the order of the key, which is the first of the paths.
 
     A score is a number; of pairs it is below 0 if the first text is better and above 0 if the second is, or one of the
-    words first, second and tie. A row without one is an abstention, or was skipped as it should be.
+    words first, second and tie. A row without one, or with a word for none (`is_no_label`), is an abstention, or was
+    skipped as it should be.
 
     Raises `InputError` for a missing sheet, a row that is not in the key, two rows of one id, any other score, or one
     of a row that was to be skipped.
@@ -314,14 +349,15 @@ def _votes_with_due_flag(votes: Iterable[SheetVote]) -> Iterator[SheetVote]:
 def _parse_score(where: str, row: SheetKeyRow, label: Label | None) -> Label | None:
     if label is None:
         return None
+    label_class = find_label_class(str(label), row.classes)
+    if is_no_label(label) and label_class not in row.classes:
+        return None
     word = str(label).casefold()
-    score: Label = str(label)
+    score: Label = label_class
     if row.is_pair and word in _SCORE_BY_PREFERRED_SIDE:
         score = _SCORE_BY_PREFERRED_SIDE[word]
     elif NUMERAL_PATTERN.fullmatch(word) and isfinite(float(word)):
         score = float(word)
-    elif row.classes:
-        score = find_label_class(str(label), row.classes)
     is_valid_score = score in row.classes if row.classes else isinstance(score, float)
     if not is_valid_score:
         hint = "first, second, tie or a number" if row.is_pair else "a number"

@@ -265,7 +265,8 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
                 raise InputError(f"{path}: has no rows; {_no_header_hint(columns)}")
         except csv.Error as error:
             problem = (
-                f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
+                f"is not CSV ({error}); quote values with double quotes, double a quote inside one, and end lines "
+                "with LF"
             )
             if "unexpected end of data" in str(error):
                 problem = "a quote that opens in this row is never closed; close it, or double it"

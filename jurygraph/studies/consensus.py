@@ -94,6 +94,9 @@ _MIN_RARE_LABELS = 5
 """Fewer labels of items that are not of the commonest class tell nothing of who guesses: all could be slips."""
 _MIN_LABELS = 10
 """Fewer labels tell nothing of who guesses, or is unlike the others."""
+_MIN_COPY_PERCENT = 90.0
+_COPY_LEVEL = 0.01
+"""Two people may have copied who label so many items alike, if that is less likely than this without."""
 _MAX_AGENTS_PLOTTED = 25
 _MAX_SCALE_CHARACTERS = 400
 _CONSENSUS_METHOD_LABELS = {
@@ -174,7 +177,7 @@ def report(
     if fitted_consensus.method == "adjusted-mean":  # whose posterior is not of how sure a class is
         ambiguity_source = model
     annotators = _annotator_figures(fitted_consensus, refits)
-    limits = list(_list_limits(fitted_consensus, annotators))
+    limits = list(_list_limits(fitted_consensus))
     held_out = hold_out_gold(fitted_consensus)
     figures = describe_fit(fitted_consensus) | {
         "bootstrap": settings.resamples,
@@ -206,6 +209,7 @@ def report(
             *describe_slips(ballots),
             *_conclude_agents(figures, ballots),
             *conclude_annotators(figures),
+            *_conclude_copies(figures),
             *([held_out.describe()] if held_out else []),
             *_conclude_sureness(figures, fitted_consensus),
             conclude_items(figures, len(fitted_consensus.doubts)),
@@ -215,7 +219,7 @@ def report(
     )
 
 
-def _list_limits(fitted_consensus: FittedConsensus, annotators: RowsByName) -> Iterator[str]:
+def _list_limits(fitted_consensus: FittedConsensus) -> Iterator[str]:
     """Yield what was not measured, and why."""
     no_refits_reason = fitted_consensus.no_refits_reason
     no_stability_reason = fitted_consensus.no_stability_reason
@@ -227,14 +231,6 @@ def _list_limits(fitted_consensus: FittedConsensus, annotators: RowsByName) -> I
         yield f"annotators have no intervals: {no_refits_reason}"
     if fitted_consensus.is_refitting_slow and fitted_consensus.ballots.gold:
         yield "known items are not held out, as fits would take long; --bootstrap 200 makes them"
-    if fitted_consensus.method in ("majority", "dawid-skene"):
-        yield "no forecast of further labels: only stableval and adjusted-mean have one"
-    constant_names = [name for name, row in annotators.items() if row["accuracy_interval"] is None]
-    if no_refits_reason is None and constant_names:
-        yield (
-            f"no interval of the accuracy of {join_names(constant_names)}: all refits give the same (each class is "
-            "always labelled alike), and cannot tell how sure it is"
-        )
 
 
 def _forecast_doubts(
@@ -416,6 +412,33 @@ def conclude_annotators(figures: Figures) -> Iterator[str]:
     yield from describe_raters(
         cells, measure, chance, shifts, unit, baseline, unsure_people=unsure_people
     )
+
+
+def _conclude_copies(figures: Figures) -> Iterator[str]:
+    """Yield which two people label nearly all items alike, surely more than either does with anybody else.
+
+    The highest share of either with another person is taken as the chance of a label alike (exact test, Bonferroni over
+    the pairs). Who gives hardly another label is left out: neither a copy nor what careful people have in common.
+    """
+    from scipy import special  # imported lazily: every `study` command would wait for it
+
+    constant_people = {name for name, row in figures["annotators"].items() if row["always"]}
+    pairs = [
+        pair
+        for pair in figures["annotator_pairs"]
+        if pair.items >= _MIN_LABELS and constant_people.isdisjoint(pair[:2])
+    ]
+    for pair in pairs:
+        others = [other for other in pairs if other != pair and {*other[:2]} & {*pair[:2]}]
+        percent = max((other.percent_alike for other in others), default=100.0)
+        count = round(pair.percent_alike * pair.items / 100.0)
+        chance = special.bdtrc(count - 1, pair.items, percent / 100.0) * len(pairs)
+        if pair.percent_alike >= _MIN_COPY_PERCENT and chance < _COPY_LEVEL:
+            yield (
+                f"Warning: {pair.annotator} and {pair.other} gave {count} of {pair.items} items the same label, and "
+                f"either is like others in {percent:.0f} % at most: a copy, or work in common, unless both are surely "
+                f"right (--gold tells); ask them, and leave one out: {without_option([pair.other])}"
+            )
 
 
 def _annotator_figures(

@@ -96,8 +96,9 @@ def match_items(fits: Sequence[FittedConsensus], run: JudgedAnswers | None = Non
         }
         for judgements in judged
     ]
-    unmatched_count = len(texts_by_item) - len(response_by_item)
-    return JudgedItems(texts_by_item, judgements_by_item, unmatched_count)
+    return JudgedItems(
+        texts_by_item, judgements_by_item, len(texts_by_item) - len(response_by_item)
+    )
 
 
 def report_questions(reports: Sequence[Report], fits: Sequence[FittedConsensus]) -> Report:
@@ -189,13 +190,44 @@ def _credit_of_judgement(judgement: Judgement, fit: FittedConsensus) -> float:
     classes: Any = fit.ballots.classes
     if has_words(classes):
         return float(fit.values[classes.index(_find_class(judgement, classes))])
-    lowest, highest = min(classes), max(classes)
-    low, high = judgement.scale or UNIT_SCALE
-    number = judgement.native
-    if number is None or not low <= lowest < highest <= high:
-        number = lowest + _place_on_scale(judgement, len(classes)) * (highest - lowest)
     numbers, values = zip(*sorted(zip(classes, fit.values, strict=True)), strict=True)
-    return float(np.interp(number, numbers, values))
+    return float(np.interp(_to_number(judgement, numbers), numbers, values))
+
+
+def _to_number(judgement: Judgement, numbers: Sequence[float]) -> float:
+    """Return what a judge said on people's scale: its number if that is on its own, else the one at its place."""
+    lowest, highest = min(numbers), max(numbers)
+    low, high = judgement.scale or UNIT_SCALE
+    if judgement.native is not None and low <= lowest < highest <= high:
+        return judgement.native
+    return lowest + _place_on_scale(judgement, len(numbers)) * (highest - lowest)
+
+
+def list_judge_ratings(
+    fits: Sequence[FittedConsensus], items: JudgedItems
+) -> list[dict[str, _Cell]]:
+    """Return what the judges of a run say as rows of RATINGS: of people's items, by their names, on their scale.
+
+    Raises `InputError` if there are none, of labels in an order.
+    """
+    rows = []
+    for fit, judgements in zip(fits, items.judgements, strict=True):
+        for item, judgement in judgements.items():
+            texts = items.texts[item]
+            row = {
+                "item": texts["item"],
+                "agent": texts.get("agent"),
+                "dimension": fit.ballots.question,
+                "annotator": "judge",
+                "label": format_judgement(judgement, fit),
+            }
+            if judgement.score is not None and fit.ballots.has_order:
+                rows.append(row)
+    if not rows:
+        raise InputError(
+            "--ratings-out: nothing is judged; name the judge's run by --run, and the order of words by --classes"
+        )
+    return rows
 
 
 def _turn(lead: AgentDifference | None, first: str) -> IntervalCell | None:
@@ -329,7 +361,7 @@ def list_other_sheets(report: Report, question: str) -> dict[str, list[dict[str,
     people = []
     for row in table.rows:
         numbers: dict[str, Any] = dict(zip(table.header, row, strict=True))
-        for column, cell in zip(table.header, row, strict=True):
+        for column, cell in list(numbers.items()):
             estimate = as_interval(cell)
             if estimate is not None:
                 numbers |= {column: estimate.value, f"{column} from": estimate.low}
@@ -463,14 +495,18 @@ def _person_cells(fit: FittedConsensus) -> dict[str, Mapping[str, _Cell]]:
 
 
 def format_judgement(judgement: Judgement, fit: FittedConsensus) -> Label:
-    """Return what a judge said in terms of people's labels: of words in an order the nearest one, else its number.
+    """Return what a judge said in terms of people's labels: of words in an order the nearest one, of numbers that on
+    their scale, else its number.
 
     Without a judgement, it is the reason.
     """
+    classes: Any = fit.ballots.classes
     if judgement.score is None:
         return judgement.status
-    if has_words(fit.ballots.classes) and fit.ballots.has_order:
-        return format_label(_find_class(judgement, fit.ballots.classes))
+    if not has_words(classes):
+        return round(_to_number(judgement, classes), _DIGITS)
+    if fit.ballots.has_order:
+        return format_label(_find_class(judgement, classes))
     return round(judgement.score if judgement.native is None else judgement.native, _DIGITS)
 
 

@@ -14,7 +14,7 @@ AGREEMENT_SYMBOL_MEANINGS = {
     "α": _ALPHA_MEANING,
     "ICC": _ICC_MEANING,
 }
-_KAPPA_MEANING = "agreement beyond chance (Cohen); 1 is full agreement, 0 what chance gives"
+_KAPPA_MEANING = "agreement beyond chance (Cohen); 1 is full agreement, 0 what chance gives, 0.6 and more is good"
 RELIABILITY_SYMBOL_MEANINGS = AGREEMENT_SYMBOL_MEANINGS | {"κ": _KAPPA_MEANING}
 JUDGE_STUDY_SYMBOL_MEANINGS = {
     "ω": "share of the persons whom the judge beats, tested at 5 %",
@@ -41,7 +41,10 @@ _DECOMPR_SYMBOL_MEANINGS = WORDING_SYMBOL_MEANINGS | {
     "δ": "error of a utility",
     "ε": "error that all stakeholders share",
 }
-_TAU_B_MEANING = "rank correlation of two orders of the agents (Kendall); 1 is the same order"
+_TAU_B_MEANING = (
+    "rank correlation of two orders of the agents (Kendall); 1 is the same order, 0 none in common, "
+    "-1 the reverse"
+)
 CONSENSUS_SYMBOL_MEANINGS = {
     "τ_b": _TAU_B_MEANING,
     "Δ": "difference of an agent's scores",

@@ -15,6 +15,7 @@ from jurygraph.sources.sheets import (
     SheetQuestion,
     assign_reviewers,
     make_sheets,
+    read_gold_for_sheets,
     read_items_for_sheets,
     read_sheet_votes,
     sheet_rows_to_csv,
@@ -170,6 +171,9 @@ def test_scores_on_a_scale_are_its_classes_be_they_numbers_or_words(tmp_path: Pa
             row["score"] = score
         labels = [vote.label for vote in read_sheet_votes(write(tmp_path, {"ann": rows}, key))]
         assert sorted(labels, key=str) == list(classes)
+        rows[0]["score"] = "n/a"
+        written = write(tmp_path, {"ann": rows}, key)
+        assert [vote.label for vote in read_sheet_votes(written)].count(None) == 1
         rows[1]["score"] = "2"
         with pytest.raises(InputError, match=r"score: is '2'; write one of (0, 1|bad, good), or"):
             list(read_sheet_votes(write(tmp_path, {"ann": rows}, key)))
@@ -203,6 +207,23 @@ def test_an_item_of_several_ratings_is_one_and_has_one_text(tmp_path: Path) -> N
     )
     with pytest.raises(InputError, match=problem):
         read_items_for_sheets(path)
+
+
+def test_gold_items_without_texts_are_looked_up_in_the_items(tmp_path: Path) -> None:
+    items = [
+        SheetItem(item="a", agent="x", text="A"),
+        SheetItem(item="a", agent="y", text="B"),
+        SheetItem(item="r1", text="C"),
+    ]
+    gold = tmp_path / "gold.csv"
+    gold.write_text("ID,agent,tone,label\na,y,kind,1\na,y,kind,2\nr1,,,\n", encoding="utf-8")
+    assert read_gold_for_sheets(gold, items, {"item": "ID", "text": "reply"}) == items[1:]
+    gold.write_text("item,text\nnew,Own text.\n", encoding="utf-8")
+    assert [item.key for item in read_gold_for_sheets(gold, items)] == ["new"]
+    gold.write_text("item,label\nr1,1\nr2,1\n", encoding="utf-8")
+    problem = "line 3: 'r2' is none of the items; name it as they do"
+    with pytest.raises(InputError, match=problem):
+        read_gold_for_sheets(gold, items)
 
 
 def test_rows_of_the_key_that_no_sheet_has_are_told_from_empty_ones(tmp_path: Path) -> None:

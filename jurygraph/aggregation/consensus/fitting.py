@@ -344,8 +344,6 @@ def list_fit_warnings(
 
 def list_vote_warnings(votes: Votes, join_of_parts: str) -> Iterator[str]:
     """Yield warnings of the votes themselves; `join_of_parts` says how people are compared whom no items connect."""
-    if votes.repeated_rows:
-        yield f"rows that repeat an item and annotator: {votes.repeated_rows}; each counts"
     if votes.abstention_count:
         yield f"abstentions, left out: {votes.abstention_count}"
     unlabelled_count = int(np.count_nonzero(~votes.has_label))

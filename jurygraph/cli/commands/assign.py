@@ -41,6 +41,7 @@ from jurygraph.sources.sheets import (
     SheetItem,
     SheetQuestion,
     make_sheets,
+    read_gold_for_sheets,
     read_items_for_sheets,
     shared_item_counts,
 )
@@ -66,7 +67,9 @@ def assign(
     reviewers: Annotated[str, option("A,B", "Names of reviewers, or a file with one a line.")],
     out: Annotated[Path, option("DIR", "New folder for the sheets and their key.", "-o", "--out")],
     per_item: Annotated[int, option("K", "Reviewers of each item.", min=1)] = 2,
-    gold: Annotated[Path | None, option("F", "File of items that every reviewer gets.")] = None,
+    gold: Annotated[
+        Path | None, option("F", "Items that every reviewer gets: with texts, or ids alone.")
+    ] = None,
     to: Annotated[
         Literal["csv", "xlsx"],
         option(None, "Form of the sheets; those of Excel offer the classes of a score.", "--to"),
@@ -145,7 +148,7 @@ def assign(
     )
     questions = _read_sheet_questions(dimensions or "", classes, ambiguous)
     has_classes = classes or questions[0].classes
-    if has_classes and any(entry.is_pair for entry in sheet_items + common_items):
+    if has_classes and any(entry.is_pair for entry in [*sheet_items, *common_items]):
         raise InputError(
             "--dimensions: pairs have scores of their own; write bare names, without --classes"
         )
@@ -296,9 +299,10 @@ def _notes_on_consensus(
 
 def _read_sheet_items(
     items: Path, gold: Path | None, columns: NameByField
-) -> tuple[list[SheetItem], list[SheetItem]]:
+) -> tuple[Sequence[SheetItem], Sequence[SheetItem]]:
     """Return the items of a file or a run, and those of the file that every reviewer gets."""
-    found = {}
+    sheet_items: list[SheetItem] = []
+    gold_items: Sequence[SheetItem] = []
     paths = list(filter(None, [gold]))
     if not items.is_dir():
         paths.insert(0, items)
@@ -307,8 +311,13 @@ def _read_sheet_items(
             "--id-column and --column: the responses of a run have no columns; leave them out"
         )
     else:
-        found[items] = list(_read_responses_as_items(items))
+        sheet_items = list(_read_responses_as_items(items))
     for path, file_columns in iter_file_columns(paths, columns):
+        if path == gold:
+            gold_items = read_gold_for_sheets(
+                path, sheet_items, file_columns, COLUMN_OPTION_BY_RATING_FIELD
+            )
+            continue
         file = read_items_for_sheets(path, file_columns, COLUMN_OPTION_BY_RATING_FIELD)
         if file.unread_columns:
             unread_column_names = join_names(map(quote, file.unread_columns))
@@ -316,8 +325,8 @@ def _read_sheet_items(
                 f"{path}: reviewers do not see {unread_column_names}, but `prompt` (or `question`) "
                 "and the texts"
             )
-        found[path] = [row for _, row in file.rows]
-    return found[items], [] if gold is None else found[gold]
+        sheet_items = [row for _, row in file.rows]
+    return sheet_items, gold_items
 
 
 def _read_sheet_questions(
@@ -330,14 +339,14 @@ def _read_sheet_questions(
         from jurygraph.judges.reviewers import read_sheet_questions  # bare names do not need it
 
         return read_sheet_questions(dimensions)
-    names = split_names(dimensions or None)
+    scales = parse_classes(classes)
+    names = split_names(dimensions or None) or list(filter(None, scales))
     for name in names:
         if ";" in name:
             raise InputError(f"--dimensions: is {quote(name)}; separate names by commas")
         if not name or names.count(name) > 1:
             problem = f"names {quote(name)} twice" if name else "has an empty name"
             raise InputError(f"--dimensions: {problem}; name each dimension once")
-    scales = parse_classes(classes)
     select_known_names("--classes: no dimension is", [*filter(None, scales)], names)
     command = None
     if classes:

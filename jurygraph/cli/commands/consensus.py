@@ -69,6 +69,7 @@ from jurygraph.studies.questions import (
     add_judged_agents,
     list_consensus_labels,
     list_item_rows,
+    list_judge_ratings,
     list_other_sheets,
     match_items,
     read_judged_answers,
@@ -196,6 +197,13 @@ def consensus(
             "RUN", "Compare agents by the judges of a run, too, and add these to --table.", "--run"
         ),
     ] = None,
+    ratings_out: Annotated[
+        Path | None,
+        option(
+            "F",
+            "Write what the judge of --run says as RATINGS (.csv or .xlsx), by people's ids and on their scale.",
+        ),
+    ] = None,
     plot: PlotFileOption = None,
 ) -> Report:
     """Aggregate annotators' labels, with their disagreement (STABLEVAL).
@@ -216,7 +224,13 @@ def consensus(
         jurygraph consensus people.xlsx --target-column tone,helpful --classes tone=rude,kind --table table.xlsx
     """
     _refuse_outputs(
-        {"--artifact": artifact, "--labels-out": labels_out, "--table": table, "--plot": plot},
+        {
+            "--artifact": artifact,
+            "--labels-out": labels_out,
+            "--table": table,
+            "--ratings-out": ratings_out,
+            "--plot": plot,
+        },
         [*ratings, *filter(None, [gold])],
     )
     columns = parse_column_options(column) | select_named_columns(
@@ -271,8 +285,11 @@ def consensus(
         _write_confusions(artifact, fits[0], method is not None)
     runs = read_from_each_run([*filter(None, [judged])], read_judged_answers)
     items = JudgedItems({}, [])
-    if any((runs, labels_out, table)):  # else the texts of large files are not needed
+    if any((runs, labels_out, table, ratings_out)):  # else the texts of large files are not needed
         items = match_items(fits, *runs)
+    if ratings_out is not None:
+        write_table(ratings_out, list_judge_ratings(fits, items))
+        print_message(f"wrote {ratings_out}; beside people's RATINGS, it counts as one more person")
     if labels_out is not None:
         _write_labels(labels_out, fits, items, dimension)
     rounds = earlier_by_question.values()
@@ -286,21 +303,25 @@ def consensus(
         result = add_judged_agents(result, fits, items)
     # `assign --ambiguous` prints it for what follows the labels that it asks for
     result.figures = {**result.figures, "command": _describe_command()}
-    if labels_out is None and table is None:
-        result.notes = [*result.notes, _suggest_next(fits, compare, gold)]
+    is_written = bool(labels_out or table)
+    result.notes = [*result.notes, *_suggest_next(fits, compare, gold, is_written)]
     if any(fit.doubts for fit in fits):
         result.notes = [*result.notes, _suggest_round(votes.files)]
     return result
 
 
-def _suggest_next(fits: Sequence[FittedConsensus], compare: bool, gold: Path | None) -> str:
-    """Return the options that show more of these labels."""
+def _suggest_next(
+    fits: Sequence[FittedConsensus], compare: bool, gold: Path | None, is_written: bool
+) -> Iterator[str]:
+    """Yield the options that show more of these labels, unless they are written."""
+    if is_written:
+        return
     text = "next: add --labels-out F for a label of each item, --table F for a table of all"
     if fits[0].ballots.agent and len(fits) == 1 and not compare:
         text += ", --compare for other methods"
     if gold is None:
         text += ", --gold F of known labels for which method is right"
-    return text
+    yield text
 
 
 def _suggest_round(files: Sequence[VotesFile]) -> str:
@@ -401,7 +422,15 @@ def _report_fits(
 
 
 _MIN_TEXT_LENGTH = 40
-_OUTPUT_OPTIONS = ("--table", "--run", "--labels-out", "--plot", "--html", "--artifact")
+_OUTPUT_OPTIONS = (
+    "--table",
+    "--run",
+    "--labels-out",
+    "--ratings-out",
+    "--plot",
+    "--html",
+    "--artifact",
+)
 
 
 def _describe_command() -> str:
@@ -462,7 +491,7 @@ def _refuse_outputs(path_by_option: Mapping[str, Path | None], sources: Sequence
                 f"{path}: {other} and {option_name} name the same file; name two files"
             )
         refuse_unwritable(path, *sources)
-        if option_name in ("--labels-out", "--table"):
+        if option_name in ("--labels-out", "--table", "--ratings-out"):
             refuse_other_table(path)
 
 
@@ -492,19 +521,24 @@ def _read_votes(
         for _, vote in file.rows:
             if vote.annotator not in kept_people:
                 left_out.setdefault(vote.key, []).append(vote.annotator)
-    gold_labels = {} if gold is None else _read_gold_labels(gold, gold_columns)
-    return _VoteFiles(kept_files, left_out, gold_labels)
+    votes = _VoteFiles(kept_files, left_out, {})
+    if gold is None:
+        return votes
+    return votes._replace(gold=_read_gold_labels(gold, gold_columns, votes.question_names))
 
 
-def _read_gold_labels(path: Path, columns: NameByField) -> dict[str, Mapping[str, LabelWithPlace]]:
-    """Read the gold labels of each question, by columns that votes have; gold need not name agents."""
+def _read_gold_labels(
+    path: Path, columns: NameByField, questions: Sequence[str]
+) -> dict[str, Mapping[str, LabelWithPlace]]:
+    """Read the gold labels of each of the `questions`, by columns that votes have, or that are called as these are;
+    gold need not name agents."""
     header = read_first_row(path)
     gold_columns = {}
     if "agent" in columns and find_column(columns["agent"], header):
         gold_columns["agent"] = columns["agent"]
     gold_columns["item"] = _find_gold_column(header, columns.get("item", "item"), "id")
     pairs = []
-    for text in split_names(columns.get("label", "label").removesuffix(",")):
+    for text in [*split_names(columns.get("label", "label").removesuffix(",")), *questions]:
         column, first, second = split_column_subject(text)
         question = second or first or column
         pairs.append((question, _find_gold_column(header, column, question)))

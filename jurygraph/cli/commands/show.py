@@ -314,7 +314,8 @@ def export(
             None,
             "By default what the ending of -o says. jsonl: the traces; csv, parquet: one row per response; xlsx: two "
             "sheets to read, and one with everything; verdicts: one row per verdict, as CSV, or Parquet with -o "
-            "F.parquet; ratings: one row per vote of a judge; audit-bundle: a self-verifying zip.",
+            "F.parquet; ratings: one row per vote of a judge (by people's ids: `consensus --run RUN --ratings-out F`); "
+            "audit-bundle: a self-verifying zip.",
         ),
     ] = None,
     output: Annotated[

@@ -373,6 +373,9 @@ def test_a_dimension_is_named_once(run: Command, tmp_path: Path) -> None:
     assert (ended.code, "names 'taste' twice" in ended.err) == (2, True)
     ended = run("assign", items, *words[:-1], "taste;length")
     assert (ended.code, "separate names by commas" in ended.err) == (2, True)
+    ended = run("assign", items, *words[:-2], "--classes", "taste=bad,good")
+    (row, *_) = (tmp_path / "new" / "key.jsonl").read_text(encoding="utf-8").splitlines()
+    assert (ended.code, json.loads(row)["dimension"]) == (0, "taste"), "classes name it, too"
 
 
 @all_rows(

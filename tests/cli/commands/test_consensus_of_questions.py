@@ -135,9 +135,10 @@ def test_excel_has_a_sheet_of_people_and_one_of_what_new_labels_changed(
         ("annotator", "accuracy: correlation (95 %)", "accuracy: labels"),
         "warning",
     )
-    assert [row[0] for row in people] == ["ann", "bo", "cy", "dee", None]
+    assert [row[0] for row in people] == ["ann", "bo", "cy", "dee", None, None]
     assert all(isinstance(row[1], float | None) for row in people)
-    assert people[-1][-1].startswith("accuracy: Warning: gives nearly every item one label")
+    assert people[-2][-1].startswith("accuracy: Warning: gives nearly every item one label")
+    assert people[-1][-1].startswith("stars: Warning: ann and cy gave 12 of 12 items the same")
     changed = list(book["Changed"].iter_rows(values_only=True))
     assert changed == [
         ("item", "question", "label before", "label", "ambiguity before", "ambiguity"),
@@ -217,6 +218,16 @@ def test_gold_has_a_column_for_each_question_that_it_knows(run: Command, tmp_pat
     assert (
         "both.csv, line 2, field tone: is the text 'maybe', which is off the scale" in refused.err
     )
+    rows = [
+        {"item": item, "annotator": person, "dimension": question, "label": label}
+        for item, person, label in (("a", "ann", 0), ("a", "bo", 1), ("b", "ann", 1))
+        for question in ("tone", "help")
+    ]
+    table(tmp_path / "long.csv", *rows)
+    table(tmp_path / "wide.csv", {"item": "a", "tone": 1, "help": ""})
+    questions = consensus_json(run, "long.csv", "--gold", "wide.csv")["questions"]
+    counts = {name: figures["counts"]["gold"] for name, figures in questions.items()}
+    assert counts == {"tone": 1, "help": 0}, "rows that name their question take columns, too"
 
 
 def test_agents_are_compared_by_the_judge_as_by_people(run: Command, tmp_path: Path) -> None:
@@ -252,6 +263,12 @@ def test_a_judge_is_in_words_only_where_these_have_an_order(run: Command, tmp_pa
         assert ended.code == 0, ended.err
         with Path("t.csv").open(newline="", encoding="utf-8") as file:
             assert {row["accuracy judge"] for row in csv.DictReader(file)} == {expected}
+    ratings = ("consensus", "words.csv", "--target-column", "accuracy", "--ratings-out", "j.csv")
+    for options in ((), ("--run", "run")):
+        assert "name the judge's run by --run, and the order" in run(*ratings, *options).err
+    assert run(*ratings, "--run", "run", *order).code == 0
+    both = consensus_json(run, *ratings[1:4], "j.csv", *order)
+    assert (both["annotators"]["judge"]["labels"], both["counts"]["items"]) == (3, 3)
 
 
 def test_classes_of_no_question_and_an_earlier_consensus_of_another_one_are_refused(
@@ -360,6 +377,8 @@ def test_a_judge_who_says_what_people_say_has_their_lead(run: Command, tmp_path:
     words = collect_votes([votes_file(("a", "x", "yes"), ("a", "y", "no"))], classes=["yes", "no"])
     decided = Judgement("t", "judged", score=0.0, decision=0.0)
     assert format_judgement(decided, fit_consensus(words, ConsensusSettings())) == "no"
+    assert format_judgement(said, fit) == 2.0, "as it is on people's scale"
+    assert format_judgement(said._replace(native=0.5, scale=None), fit) == 3.5
 
 
 def test_two_columns_of_one_name_are_refused(run: Command, tmp_path: Path) -> None:
