@@ -36,7 +36,8 @@ N = r"-?\d+(?:\.\d+)?"
 POINTS = re.compile(
     rf"(?P<indent> *)(?P<word>Lost|Gained) (?P<points>{N}): (?P<penalty>penalty )?(?P<names>.+?)(?:, each)? "
     rf"(?:(?P<native>{N}) on a scale of (?P<low>{N}) to (?P<high>{N})(?: \((?P<on_scale>{N})\))?|"
-    rf"(?P<value>{N})(?: of 1)?), "
+    rf"(?P<value>{N})(?: of 1)?|(?:not )?met(?:, not certain| \({N}\), reduced by what it depends on) "
+    rf"\((?P<unsure>{N})\)), "
     rf"weight (?P<weight>{N})(?: × (?P<number>\d+))?(?=[.; ])"
 )
 PRODUCT = re.compile(rf"; ({N}) = ({N})(?: \({N} on a scale [^()]*\))? × ({N}), by ([^()]+ λ {N})")
@@ -72,7 +73,7 @@ def check_points(line: str) -> tuple[str, Decimal]:
         assert (native - low) / (high - low) == pytest.approx(
             float(found["on_scale"] or found["native"]), abs=HALF
         ), line
-    value = ends(found["on_scale"] or found["native"] or found["value"])
+    value = ends(found["on_scale"] or found["native"] or found["value"] or found["unsure"])
     number = float(found["number"] or 1)
     factors = [ends(found["weight"]), (number, number)]
     is_penalty = float(found["weight"]) < 0
