@@ -413,7 +413,7 @@ def test_an_exported_reward_names_whose_answer_counts_as_the_worst_and_not_as_pr
     measured = run("study", "reviewers", labels, "--id-column", "id", *judges, "--json").out
     study = project / "study.json"
     workbook = ("export", project / "run", "-o", project / "rewards.xlsx", "--study", study)
-    for text, other in (("#m)", "#other)"), ("mae_by_setting", "as_saved_before")):
+    for text, other in (("#m)", "#other)"), ("measured", "as_saved_before")):
         study.write_text(measured.replace(text, other))
         refused = run(*workbook)
         assert refused.code == 2
@@ -425,14 +425,17 @@ def test_an_exported_reward_names_whose_answer_counts_as_the_worst_and_not_as_pr
     titles, *to_hand_on = sheet.iter_rows(values_only=True)
     assert titles[2:4] == (
         "Mean of those predicted (1 to 5)",
-        "ann (1 to 5) ± 1.00 on average over 1 rating",
+        "ann (1 to 5) ± 1.00 on average over 1 rating: 0% exact, 100% within 1",
     )
-    assert titles[4:6] == ("ann: how sure the judge is", "ann gave")
-    assert titles[6:] == ("ann: answers of the judge",)
-    assert to_hand_on == [
-        ("a", "A cat sat.", None, None, None, 2, "without a quotation"),
-        ("b", "No cat sat.", 4, 4, 0.9, 5, "4"),
+    assert titles[4:] == ("ann gave", "ann: difference", "ann: answers of the judge")
+    *texts, now, promised, own_mean, legend = to_hand_on
+    assert texts == [
+        ("a", "A cat sat.", None, None, 2, None, "without a quotation"),
+        ("b", "No cat sat.", 4, 4, 5, -1, "4"),
     ]
+    assert [row[3] for row in (now, promised, own_mean, legend)] == [1, 1, 3, None]
+    assert sheet["E2"].value == 2
+    assert sheet["E2"].number_format == "General", "a whole number is shown without decimals"
 
 
 def test_a_reviewer_alone_names_what_the_judge_of_the_reward_predicts(
