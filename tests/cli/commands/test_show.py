@@ -462,13 +462,15 @@ evaluators:
 
 
 @pytest.mark.usefixtures("own_cache")
-def test_an_explained_prediction_says_where_its_examples_are(tmp_path: Path, run: Command) -> None:
+def test_a_prediction_says_where_its_examples_are_and_of_a_newcomer_how_far_off_it_is_for_others(
+    tmp_path: Path, run: Command
+) -> None:
     tasks = [
-        {"id": "cats", "query": "Write.", "reviewers": ["ann"]}
+        {"id": "cats", "query": "Write.", "reviewers": ["ann", "cy"]}
         | {"responses": [{"id": "a b", "text": "A cat sat."}]}
     ]
     config = PERSONALIZED.replace("zero-shot", "personalized").replace(
-        "samples: 1", "samples: 1, shots: 1, history: ratings.csv"
+        "samples: 1", "samples: 1, shots: 1, history: ratings.csv, judge_newcomers: true"
     )
     project = write_project(tmp_path / "project", tasks, config)
     (project / "ratings.csv").write_text(
@@ -483,6 +485,25 @@ def test_an_explained_prediction_says_where_its_examples_are(tmp_path: Path, run
     )
     shown = run("show", project / "run", "--response", "a b").out
     assert "example dogs (ann: 2) shown" in shown
+    study = {"reviewers": []}
+    for name, count, error in (("ann", 1, 1.0), ("bo", 3, 2.0)):
+        of_reviewer = {"n": count, "own_mean": 0.5, "step": 1, "exact": 0.5, "near": 1.0}
+        measured = {
+            f"personalized ({model}) with 1 example": {**of_reviewer, "mae": 0.25},
+            f"aggregate ({model}) with 1 example": {**of_reviewer, "mae": error},
+        }
+        study["reviewers"].append({"dimension": "appeal", "reviewer": name, "measured": measured})
+    (project / "study.json").write_text(json.dumps(study))
+    ended = run(
+        *("export", project / "run", "-o", project / "f.xlsx", "--study", project / "study.json")
+    )
+    assert ended.code == 0, ended.err
+    titles = next(load_workbook(project / "f.xlsx").worksheets[0].iter_rows(values_only=True))
+    assert titles[3:5] == (
+        "ann (1 to 5) ± 0.25 on average over 1 rating: 50% exact, 100% within 1",
+        "cy (1 to 5), judged from everybody's ± 1.75 on average over 4 ratings of the others, judged so: 50% exact, "
+        "100% within 1",
+    )
 
 
 def test_explain_tells_what_was_looked_up_and_found(tmp_path: Path, run: Command) -> None:
