@@ -279,8 +279,10 @@ def read_reviewer_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
             cells: list[JsonValue] = [trace.response_id, trace.agent, text]
             cells.append(fmean(predicted) if predicted else None)
             for question in reviewers:
+                prediction: Any = predictions.get(question)
                 rating: Any = ratings.get(f"people.{question}")
-                cells += _compare_with_rating(predictions.get(question), rating)
+                has_both = None not in (prediction, rating)
+                cells += [prediction, rating, prediction - rating if has_both else None]
             cells += [", ".join(map(_describe_answer, verdicts[name])) for name in reviewers]
             rows_by_judge[judge].append(cells)
     sheets = {}
@@ -341,14 +343,6 @@ _REVIEWER_LEGEND = (
 )
 
 
-def _compare_with_rating(prediction: float | None, rating: float | None) -> SheetRow:
-    """Return a prediction, what the reviewer gave, without decimals where it is a whole number, and the difference."""
-    if rating is None:
-        return prediction, None, None
-    difference = None if prediction is None else prediction - rating
-    return prediction, int(rating) if rating.is_integer() else rating, difference
-
-
 def _lay_out_reviewers(subjects: Sequence[_ReviewerSubject], rows: SheetRows) -> Sheet:
     """Return the columns, and the rows with those below: how far off these predictions are, and those of the study."""
     columns = [
@@ -361,7 +355,8 @@ def _lay_out_reviewers(subjects: Sequence[_ReviewerSubject], rows: SheetRows) ->
     for subject in subjects:
         columns += [
             SheetColumn(subject.title, 18, "0.0#"),
-            SheetColumn(f"{subject.name} gave", 12),
+            # unlike "General", which has four decimals here, without decimals for whole numbers
+            SheetColumn(f"{subject.name} gave", 12, "General;-General"),
             SheetColumn(f"{subject.name}: difference", 12, "+0.0;-0.0;0"),
         ]
         differences: list[Any] = [row[len(columns) - 1] for row in rows]

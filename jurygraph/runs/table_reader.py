@@ -71,7 +71,7 @@ _ColumnTypes = dict[str, ColumnType | None]
 _TraceRowsFunction = Callable[[Trace], Iterable[ExportRow]]
 
 
-class MeasuredError(FrozenModel, extra="ignore"):
+class MeasuredError(FrozenModel):
     """How far off a judge of a reviewer was in a study, on average over all `n` ratings that it predicted.
 
     `mae` and `own_mean`, the error of always giving the mean of the reviewer's other ratings, are in units of the

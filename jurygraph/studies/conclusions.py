@@ -548,8 +548,8 @@ def describe_nearest_judge(row: Figures) -> str:
 def _describe_nearest_judges(persons: FigureRows) -> Iterator[str]:
     """Yield for each person whether to trust the judge, how far off it is, and which one is the nearest, the surest
     first: surely is against every other judge of new items."""
-    described = [row for row in persons if row["use"] is not None]
-    for row in sorted(described, key=itemgetter("use_p"))[:_MAX_PERSONS_DESCRIBED]:
+    described = sorted(filter(itemgetter("use"), persons), key=itemgetter("use_p"))
+    for row in described[:_MAX_PERSONS_DESCRIBED]:
         judge = row["judge"]
         errors = row["mae"]
         nearest = describe_nearest_judge(row)

@@ -435,7 +435,9 @@ def test_an_exported_reward_names_whose_answer_counts_as_the_worst_and_not_as_pr
     ]
     assert [row[3] for row in (now, promised, own_mean, legend)] == [1, 1, 3, None]
     assert sheet["E2"].value == 2
-    assert sheet["E2"].number_format == "General", "a whole number is shown without decimals"
+    assert sheet["E2"].number_format == "General;-General", (
+        "a whole number is shown without decimals"
+    )
 
 
 def test_a_reviewer_alone_names_what_the_judge_of_the_reward_predicts(
