@@ -7,6 +7,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.properties import PageSetupProperties
 from pydantic import JsonValue
 
+from jurygraph.display import ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.messages import (
@@ -33,7 +35,7 @@ from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.runs.stored_groups import TraceWithoutTexts, read_stored_groups
-from jurygraph.runs.table_reader import TableOptions
+from jurygraph.runs.table_reader import MeasuredError, TableOptions
 from jurygraph.schema import Call
 from jurygraph.schema.rating import format_label
 from jurygraph.schema.task import last_request_text
@@ -123,7 +125,9 @@ def read_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
         label_sheets[title] = read_label_sheet(run, options.by)
     columns, rows = read_response_sheet(run, options)
     agent_sheet = read_agent_sheet(run, len(rows))
-    sheets = read_reviewer_sheets(run, options)  # first, as these runs are made for them
+    sheets = read_reviewer_sheets(
+        run, replace(options, report=ignore_progress)
+    )  # first, as these runs are made for them
     if "Agents" in agent_sheet:  # before the others, so that the file opens on who is better
         sheets |= agent_sheet
     # a sheet that is there already keeps its place
@@ -243,19 +247,19 @@ def read_response_sheet(run: Run, options: TableOptions) -> Sheet:
 
 
 def read_reviewer_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
-    """Return a sheet for each judge of reviewers and dimension, by title: what each reviewer would give, and how sure.
+    """Return a sheet for each judge of reviewers and dimension, by title: what each reviewer would give.
 
     A sheet has a row for each response, in the order of the run; numbers are on the scale of the dimension. The mean is
     that of the predictions that there are, while the reward counts what is missing as the worst. What reviewers gave
-    themselves stands beside it where the options have people's labels, and how far off the predictions for a reviewer
-    are where they have measured errors.
+    themselves, and the difference, stand beside it where the options have people's labels, and how far off the
+    predictions for a reviewer are where they have measured errors. How sure the judge says it is would be read as
+    such a measurement, and is in the table of verdicts.
     """
-    reviewers_by_judge: dict[str, dict[str, str]] = defaultdict(dict)
-    for question in run.reviewer_questions():
-        judge, _, reviewer = question.rpartition("@")
-        reviewers_by_judge[judge][question] = reviewer
+    reviewers_by_judge = _name_reviewers(run)
     if not reviewers_by_judge:
         return {}
+    personalized = {use.known_as for use in run.config.evaluators if use.use == "personalized"}
+    newcomers: set[str] = set()
     scales: dict[str, str] = {}
     rows_by_judge: dict[str, list[SheetRow]] = defaultdict(list)
     for trace, response, _ in options.read_responses(run):
@@ -263,27 +267,22 @@ def read_reviewer_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
         ratings = options.numbers.get(trace.response_id, {})
         verdicts = defaultdict(list)
         for explained in run.explain_trace(trace).explained.verdicts:
-            verdicts[explained.verdict.question].append(explained)
-            if explained.verdict.scale is not None:
-                scales[explained.verdict.question] = " ({:g} to {:g})".format(
-                    *explained.verdict.scale
-                )
+            verdict = explained.verdict
+            verdicts[verdict.question].append(explained)
+            if verdict.scale is not None:
+                scales[verdict.question] = " ({:g} to {:g})".format(*verdict.scale)
+            if {use.reviewer for use in verdict.examples} - {verdict.reviewer}:
+                newcomers.add(verdict.question)
         text = ERASED_PLACEHOLDER if response is None else response.excerpt(_MAX_ANSWER_LENGTH)
         for judge, reviewers in reviewers_by_judge.items():
             predicted = [predictions[name] for name in reviewers if name in predictions]
             cells: list[JsonValue] = [trace.response_id, trace.agent, text]
             cells.append(fmean(predicted) if predicted else None)
             for question in reviewers:
-                confidences = [
-                    explained.verdict.confidence
-                    for explained in verdicts[question]
-                    if explained.verdict.confidence is not None and explained.effect != "discarded"
-                ]
-                cells += [
-                    predictions.get(question),
-                    fmean(confidences) if confidences else None,
-                    ratings.get(f"people.{question}"),
-                ]
+                prediction: Any = predictions.get(question)
+                rating: Any = ratings.get(f"people.{question}")
+                has_both = None not in (prediction, rating)
+                cells += [prediction, rating, prediction - rating if has_both else None]
             cells += [", ".join(map(_describe_answer, verdicts[name])) for name in reviewers]
             rows_by_judge[judge].append(cells)
     sheets = {}
@@ -292,28 +291,84 @@ def read_reviewer_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
         title = "Reviewers" if len(reviewers_by_judge) == 1 else f"Reviewers {number} {judge}"
         title = _FORBIDDEN_TITLE_PATTERN.sub(" ", title)[:_MAX_TITLE_LENGTH]
         scale = next((scales[question] for question in reviewers if question in scales), "")
-        columns = _reviewer_columns(reviewers, scale, options.errors)
-        sheets[title] = _drop_empty_columns(columns, rows_by_judge[judge])
+        subjects = []
+        for question, name in reviewers.items():
+            is_newcomer = question in newcomers and judge.partition("/")[0] in personalized
+            error_name = f"{judge}@" if is_newcomer else question
+            error = options.errors.get(question) or options.errors.get(error_name)
+            subjects.append(_ReviewerSubject(name, scale, is_newcomer, error))
+        sheets[title] = _lay_out_reviewers(subjects, rows_by_judge[judge])
     return sheets
 
 
-def _reviewer_columns(
-    reviewers: Mapping[str, str], scale: str, errors: Mapping[str, str]
-) -> list[SheetColumn]:
+def _name_reviewers(run: Run) -> dict[str, dict[str, str]]:
+    """Return the reviewers of each judge and dimension, by the name of their question."""
+    reviewers_by_judge: dict[str, dict[str, str]] = defaultdict(dict)
+    for question in run.reviewer_questions():
+        judge, _, reviewer = question.rpartition("@")
+        reviewers_by_judge[judge][question] = reviewer
+    return reviewers_by_judge
+
+
+class _ReviewerSubject(NamedTuple):
+    """A reviewer of a sheet: a newcomer has no ratings, and is judged from everybody's."""
+
+    name: str
+    scale: str
+    is_newcomer: bool
+    error: MeasuredError | None
+
+    @property
+    def title(self) -> str:
+        error = self.error
+        title = f"{self.name}{self.scale}"
+        if self.is_newcomer:
+            title += ", judged from everybody's"
+        if error is None:
+            return title
+        title += f" ± {error.mae:.2f} on average over {format_count(error.n, 'rating')}"
+        if self.is_newcomer:
+            title += " of the others, judged so"
+        return f"{title}: {error.exact:.0%} exact, {error.near:.0%} within {error.step:g}"
+
+
+_ERROR_TITLES = (
+    "Off by on average: these texts",
+    "as the study measured",
+    "own mean, as the study measured",
+)
+_REVIEWER_LEGEND = (
+    "Each row is a text. Under a name is what the judge predicts that this person gives; difference is this less what "
+    "the person gave. ± and shares are of a study of ratings that were known; without one nothing was measured."
+)
+
+
+def _lay_out_reviewers(subjects: Sequence[_ReviewerSubject], rows: SheetRows) -> Sheet:
+    """Return the columns, and the rows with those below: how far off these predictions are, and those of the study."""
     columns = [
         SheetColumn("Response", 28),
         SheetColumn("Agent", 18),
         SheetColumn(f"Text, up to {_MAX_ANSWER_LENGTH:,} characters", 60),
-        SheetColumn(f"Mean of those predicted{scale}", 14, "0.0"),
+        SheetColumn(f"Mean of those predicted{subjects[0].scale}", 14, "0.0"),
     ]
-    for question, name in reviewers.items():
+    means: list[list[JsonValue]] = [[title, None, None, None] for title in _ERROR_TITLES]
+    for subject in subjects:
         columns += [
-            SheetColumn(f"{name}{scale} {errors.get(question, '')}".rstrip(), 14, "0.0"),
-            SheetColumn(f"{name}: how sure the judge is", 12, "0%"),
-            SheetColumn(f"{name} gave", 12),
+            SheetColumn(subject.title, 18, "0.0#"),
+            # unlike "General", which has four decimals here, without decimals for whole numbers
+            SheetColumn(f"{subject.name} gave", 12, "General;-General"),
+            SheetColumn(f"{subject.name}: difference", 12, "+0.0;-0.0;0"),
         ]
-    columns += [SheetColumn(f"{name}: answers of the judge", 26) for name in reviewers.values()]
-    return columns
+        differences: list[Any] = [row[len(columns) - 1] for row in rows]
+        distances = [abs(value) for value in differences if value is not None]
+        error = subject.error
+        means[0] += [fmean(distances) if distances else None, None, None]
+        means[1] += [error.mae if error else None, None, None]
+        means[2] += [error.own_mean if error else None, None, None]
+    columns += [SheetColumn(f"{subject.name}: answers of the judge", 26) for subject in subjects]
+    summary = [[*row, *(None for _ in subjects)] for row in means if {*row[1:]} != {None}]
+    shown, sheet_rows = _drop_empty_columns(columns, [*rows, *summary])
+    return shown, [*sheet_rows, (_REVIEWER_LEGEND,)]
 
 
 def _drop_empty_columns(columns: Sequence[SheetColumn], rows: SheetRows) -> Sheet:

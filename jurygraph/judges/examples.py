@@ -194,21 +194,30 @@ def _find_single_dimension(ratings: RatingsFile, scales: ScaleByDimension) -> st
     return next(iter(scales))
 
 
+_MIN_SCORES_PER_SLIP = 20
+"""Of so many scores one off the scale is more likely a slip of its writer than a wrong scale."""
+
+
 def refuse_scores_off_scale(ratings: RatingsFile, scales: ScaleByDimension) -> None:
     """Raise `InputError` for a score off the scale of its dimension: more often the scale is wrong than the score."""
     only_dimension = min(scales) if len(scales) == 1 else ""  # of ratings that name none
     for dimension, (low, high) in scales.items():
-        scores = {
-            rating.score: location
-            for location, rating in reversed(ratings.rows)
+        scores = [
+            (rating.score, location)
+            for location, rating in ratings.rows
             if dimension == (rating.dimension or only_dimension) and rating.score is not None
-        }
-        least, greatest = min(low, *scores), max(high, *scores)
-        if (least, greatest) != (low, high):
-            score = greatest if greatest > high else least
+        ]
+        values = [score for score, _ in scores]
+        least, greatest = min(low, *values), max(high, *values)
+        odd_scores = [row for row in scores if not low <= row[0] <= high]
+        if odd_scores:
+            score, location = odd_scores[0]
+            remedy = f"write `scale: [{least:g}, {greatest:g}]`, or correct the score"
+            if len(odd_scores) * _MIN_SCORES_PER_SLIP <= len(scores):
+                remedy = f"correct it, as only {len(odd_scores)} of {len(scores)} scores are"
             raise InputError(
-                f"{ratings.path}, {scores[score]}: score {score:g} of {dimension!r} is off the scale [{low:g}, "
-                f"{high:g}] of the config; write `scale: [{least:g}, {greatest:g}]`, or correct the score"
+                f"{ratings.path}, {location}: score {score:g} of {dimension!r} is off the scale [{low:g}, {high:g}] of "
+                f"the config; {remedy}"
             )
 
 

@@ -17,7 +17,7 @@ from jurygraph.runs.export_table import (
     verdicts_about_response,
 )
 from jurygraph.schema import Config, Decision, RecordedVerdict, Response, Task, Trace
-from jurygraph.schema.frozen_model import JsonMapping
+from jurygraph.schema.frozen_model import FrozenModel, JsonMapping, Number
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.schema.verdict import RESPONSE_GATES
 from jurygraph.sources.files import close_on_error, explain_full_temp_disk
@@ -71,6 +71,22 @@ _ColumnTypes = dict[str, ColumnType | None]
 _TraceRowsFunction = Callable[[Trace], Iterable[ExportRow]]
 
 
+class MeasuredError(FrozenModel):
+    """How far off a judge of a reviewer was in a study, on average over all `n` ratings that it predicted.
+
+    `mae` and `own_mean`, the error of always giving the mean of the reviewer's other ratings, are in units of the
+    scale; it is None where it was not measured. `exact` is the share of predictions that are less than half a `step`
+    from the rating, and `near` of those within one.
+    """
+
+    n: int
+    mae: Number
+    own_mean: Number | None
+    step: Number
+    exact: Number
+    near: Number
+
+
 class RunForTables(Protocol):
     """The parts of a run that its tables show. (A protocol, because a run imports what reads its tables.)"""
 
@@ -94,7 +110,8 @@ class TableOptions:
     `texts` are `prompt`, `text` and `context`; the others are of the rewards alone: the scores of questions, their
     reasons, what components are made of, and further `numbers` by response. Verdicts have rows of their own.
     `responses` are the ids of those that it has, None: all. `by` is the label by which a workbook compares agents, and
-    `errors` say how far off its predictions are, by question.
+    `errors` say how far off its predictions are, by question; those of a name that ends in @ are of reviewers without
+    ratings, who are judged from everybody's.
     """
 
     texts: bool = False
@@ -105,7 +122,7 @@ class TableOptions:
     report: ProgressCallback = ignore_progress
     responses: Collection[str] | None = None
     by: str | None = None
-    errors: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, MeasuredError] = field(default_factory=dict)
 
     def read_responses(self, run: RunForTables) -> Iterator[TraceWithContent]:
         """Yield the responses that the table has, with their tasks."""

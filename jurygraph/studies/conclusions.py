@@ -13,10 +13,8 @@ from operator import itemgetter
 from jurygraph.aggregation.consensus import DOUBTFUL_ERROR_SHARE, HIGH_AMBIGUITY
 from jurygraph.display import format_interval
 from jurygraph.inference.clusters import (
-    ONE_SIDED_LEVEL,
     Estimate,
     needed_count_for_difference,
-    t_quantile,
 )
 from jurygraph.messages import format_count, join_names, shell_quote
 from jurygraph.studies.alternative_annotator import (
@@ -508,7 +506,6 @@ def _conclude_dimension(
     alpha = best["alpha"]
     threshold = MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS
     yield describe_agreement(subject, "alpha", alpha, threshold, len(persons), "reviewers")
-    yield from _describe_persons(persons)
     described_pairs = [
         {row["judge"] for row in ranked_judges[:2]},
         {"item-mean", "rater-offset"},
@@ -519,7 +516,6 @@ def _conclude_dimension(
             yield _describe_nearer_judge(row)
 
 
-_JUDGES_WITH_MODEL = ("zero-shot", "aggregate", "personalized")
 _OMISSION_REMEDIES = {
     "unsupported": "by a valid quotation; new runs with `safety: {evidence: preferred}` count these",
     "confidence": "`--min-confidence 0` counts these",
@@ -537,6 +533,7 @@ def describe_omissions(left_out: Mapping[str, int]) -> str:
     return join_names(reasons) or "it has no others to go by"
 
 
+_MAX_PERSONS_DESCRIBED = 20
 SHORT_JUDGE_NAMES = {"own-history": "own mean", "item-mean": "mean of others"}
 
 
@@ -549,37 +546,26 @@ def describe_nearest_judge(row: Figures) -> str:
 
 
 def _describe_nearest_judges(persons: FigureRows) -> Iterator[str]:
-    """Yield whom to trust for whom, the surest first, and how far off that is on average, as is the own mean."""
-    people_by_answer = defaultdict(list)
-    for row in sorted(persons, key=itemgetter("use_p")):
-        if row["use"] is not None:
-            errors = row["mae"]
-            text = f"{row['reviewer']} {errors[row['use']]:.2f}"
-            if "own-history" in errors.keys() - {row["use"]}:
-                text += f" (own mean {errors['own-history']:.2f})"
-            people_by_answer[describe_nearest_judge(row)].append(text)
-    answers = [f"{answer}: {join_names(people)}" for answer, people in people_by_answer.items()]
-    if answers:
-        yield f"nearest to each of these reviewers, and how far off: {'; '.join(answers)}."
+    """Yield for each person whether to trust the judge, how far off it is, and which one is the nearest, the surest
+    first: surely is against every other judge of new items."""
+    described = sorted(filter(itemgetter("use"), persons), key=itemgetter("use_p"))
+    for row in described[:_MAX_PERSONS_DESCRIBED]:
+        judge = row["judge"]
+        errors = row["mae"]
+        nearest = describe_nearest_judge(row)
+        own_mean = errors.get("own-history")
+        compared = "" if own_mean is None else f", own mean by {own_mean:.2f}"
+        trust = "trust" if nearest == f"{judge}, surely" else "do not yet trust"
+        yield (
+            f"{row['reviewer']}: {trust} {judge}: off by {errors[judge]:.2f} on average over "
+            f"{format_count(row['n'], 'rating')}{compared}; nearest: {nearest}."
+        )
+    if len(described) > _MAX_PERSONS_DESCRIBED:
+        yield f"{len(described) - _MAX_PERSONS_DESCRIBED} more reviewers: see the table."
     if any(row["use"] == "neighbours" for row in persons):
         yield (
             "`score` does not have neighbours: to bring a judge with a model nearer to them, show it more ratings "
             "(`shots`), and those of similar queries (`choice: similar`)."
-        )
-
-
-def _describe_persons(persons: FigureRows) -> Iterator[str]:
-    """Yield whose items a judge with a model may order by chance; its bias is in a table."""
-    names = [
-        f"{row['reviewer']} {_cell_text(row['rank_correlation'])}"
-        for row in persons
-        if side_of_bound(row["rank_correlation"], 0.0) in (0, -1)
-    ]
-    judge = persons[0]["judge"]
-    if names and judge.startswith(_JUDGES_WITH_MODEL):
-        yield (
-            f"{judge} is not shown to order items better than chance (rank correlation) for "
-            f"{join_names(names)}."
         )
 
 
@@ -682,33 +668,9 @@ def _describe_gains(persons: FigureRows) -> Iterator[str]:
         if row["gain_p"] is not None and row["gain_p"] < SIGNIFICANCE_LEVEL
     }
     for relation, names in _join_names_by_side(clear_gains, "nearer", "farther"):
-        yield f"personalized is surely {relation} for {names}."
+        yield f"personalized is surely {relation} than aggregate for {names}."
     if not clear_gains:
-        yield "For no single reviewer is personalized surely nearer or farther."
-    needs = []
-    for row in persons:
-        if row["gain"] in clear_gains.values():
-            continue
-        joint_gain = _widen_interval(row["gain"], row["gain_n"], len(persons))
-        more = _additional_count(joint_gain, 0.0, row["gain_n"], len(persons))
-        if more is not None:
-            number = "too many" if more == math.inf else f"about {more:,.0f}"
-            needs.append(f"of {row['reviewer']} {number}")
-    if needs:
-        yield f"So many more ratings would tell with a chance of 80%: {join_names(needs)}."
-
-
-def _widen_interval(cell: object, count: int, tests: int) -> IntervalCell | None:
-    """Return an interval over `count` members as one of as many as there are `tests` (`bonferroni_interval`): a report
-    has its ends alone. None without one."""
-    estimate = as_interval(cell)
-    if estimate is None:
-        return None
-    value, low, high = estimate
-    if value is None or low is None or high is None:
-        return None
-    widening = t_quantile(count - 1, 1.0 - ONE_SIDED_LEVEL / tests) / t_quantile(count - 1)
-    return IntervalCell(value, value - widening * (value - low), value + widening * (high - value))
+        yield "For no single reviewer is personalized surely nearer or farther than aggregate."
 
 
 def _join_names_by_side(

@@ -459,7 +459,10 @@ def _test_alternative_annotator(study: JudgeStudy, epsilon: float) -> Alternativ
         why = "labels and judge are on different scales, on which no label is near to another"
         return AlternativeAnnotator(epsilon, why=why)
     if study.judge.reviewer:
-        why = "each question predicts one person, with whom `study reviewers` compares judges"
+        why = (
+            "each question predicts one person, with whom `study reviewers` compares judges: it takes what `panel` "
+            "makes of several answers, where distances here are of their mean"
+        )
         return AlternativeAnnotator(epsilon, why=why)
     rows = study.person_labels
     names, persons = np.unique([row.person for row in rows], return_inverse=True)

@@ -4,32 +4,40 @@ A study is saved as `jurygraph study reviewers --json` prints it. Its errors are
 shown with predictions of new ones. With another model or number of examples they would be those of another judge.
 """
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from statistics import fmean
 
 from jurygraph.errors import InputError
-from jurygraph.messages import format_count, join_names
+from jurygraph.messages import join_names
 from jurygraph.runs.run import Run
-from jurygraph.schema.frozen_model import FrozenModel, Number
+from jurygraph.runs.table_reader import MeasuredError
+from jurygraph.schema.frozen_model import FrozenModel
 from jurygraph.sources.artifacts import read_json_object
 from jurygraph.sources.files import validate_at_location
 from jurygraph.studies.reviewers import read_judges
+
+_POOLED = ("mae", "exact", "near")
 
 
 class _SavedReviewer(FrozenModel, extra="ignore"):
     dimension: str | None
     reviewer: str
-    n: int
-    mae_by_setting: Mapping[str, Number | None] = {}
+    measured: Mapping[str, MeasuredError] = {}
 
 
 class _SavedStudy(FrozenModel, extra="ignore"):
     reviewers: tuple[_SavedReviewer, ...]
 
 
-def read_measured_errors(path: Path, run: Run) -> dict[str, str]:
+def read_measured_errors(path: Path, run: Run) -> dict[str, MeasuredError]:
     """Return how far off each judge of the run is for each reviewer, by question.
+
+    For reviewers without ratings, of a question that ends in @, it is how far off `aggregate` is over the others: each
+    of them it judges from everybody else's ratings.
 
     Raises `InputError` where the file is no saved study, or measures none of these judges: of this model, and with as
     many examples.
@@ -39,15 +47,24 @@ def read_measured_errors(path: Path, run: Run) -> dict[str, str]:
     study = validate_at_location(str(path), _SavedStudy, content)
     judges = read_judges(run).values()
     errors = {}
+    of_others = defaultdict(list)
     for judge, row in product(judges, study.reviewers):
-        error = row.mae_by_setting.get(judge.setting)
-        if error is not None:
-            dimension = row.dimension or min(judge.dimensions)  # unnamed: the only one
-            errors[f"{judge.judge}/{dimension}@{row.reviewer}"] = (
-                f"± {error:.2f} on average over {format_count(row.n, 'rating')}"
-            )
+        dimension = row.dimension or min(judge.dimensions)  # unnamed: the only one
+        question = f"{judge.judge}/{dimension}@"
+        if judge.setting in row.measured:
+            errors[f"{question}{row.reviewer}"] = row.measured[judge.setting]
+        without_own_ratings = replace(judge, judge="aggregate").setting
+        if without_own_ratings in row.measured:
+            of_others[question].append(row.measured[without_own_ratings])
     if not errors:
         raise InputError(
             f"{path}: does not measure {join_names(judge.setting for judge in judges)}; {hint}"
         )
-    return errors
+    return errors | {question: _pool(rows) for question, rows in of_others.items()}
+
+
+def _pool(rows: Sequence[MeasuredError]) -> MeasuredError:
+    """Return the errors of several reviewers as those of one, each rating with the same weight."""
+    counts = [row.n for row in rows]
+    means = {name: fmean((getattr(row, name) for row in rows), counts) for name in _POOLED}
+    return rows[0].model_copy(update={**means, "own_mean": None, "n": sum(counts)})

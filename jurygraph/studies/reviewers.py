@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, groupby, product, starmap
 from operator import attrgetter, itemgetter
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -654,9 +654,10 @@ def report(
     error of `aggregate` less that of `personalized` (`gain`), on the `gain_n` ratings that both answered, with its
     interval over the reviewer's items and p-value (Holm, over reviewers), and of the last `judge`, the personalized one
     where there is one, its `bias` (judge less person) and its `rank_correlation`, with intervals over the reviewer's
-    items, and which judge of a new item is the nearest (`use`), with the p-value that it is nearer than each other one
-    (`use_p`, Holm, over reviewers); and `reasons`: the correlation of agreement with similar reasons, of reviewers or
-    those of a judge for them, over `pairs` of reviewers.
+    items, `measured`, what each judge with a model is off by over all ratings that it predicts, by its setting
+    (`MeasuredError`), and which judge of a new item is the nearest (`use`), with the p-value that it is nearer than
+    each other one (`use_p`, Holm, over reviewers); and `reasons`: the correlation of agreement with similar reasons,
+    of reviewers or those of a judge for them, over `pairs` of reviewers.
     `matches` say how near a judge's reasons are to those of the person that it predicts (`own`), and to `others`' of
     the same item, and `side_by_side` has both texts.
     Errors are in units of the scores. For alpha a prediction counts as the nearest score that occurs.
@@ -865,9 +866,36 @@ def _find_nearest_judge(errors: Mapping[str, Floats], groups: Ints) -> tuple[str
     return nearest, max(p_values, default=1.0)
 
 
+def _measure_settings(
+    part: DimensionRatings, columns: PredictionColumns, reviewer: int, own_mean_errors: Floats
+) -> dict[str, Figures]:
+    """Return how far off each judge with a model is for a reviewer, over all ratings that it predicts, by its setting.
+
+    `own_mean_errors` [n] are those of the reviewer's own mean. The fields are those of `MeasuredError`; a step is the
+    usual distance of two scores, at most 1.
+    """
+    step = min(1.0, median(np.diff(np.unique(part.score)).tolist() or [1.0]))
+    measured = {}
+    for column in columns:
+        rows = column.answered & (part.reviewer == reviewer)
+        if column.setting and rows.any():
+            errors = np.abs(column.values - part.score)[:, rows]
+            own_mean = own_mean_errors[rows].mean()
+            measured[column.setting] = {
+                "n": rows.sum(),
+                "mae": errors.mean(),
+                "own_mean": None if np.isnan(own_mean) else own_mean,
+                "step": step,
+                "exact": (errors < step / 2.0).mean(),
+                "near": (errors < step + _ROUNDING_ERROR).mean(),
+            }
+    return measured
+
+
 def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> list[Figures]:
     common = _is_predicted_by_all_judges(columns)
     errors = absolute_errors(part, columns)
+    own_mean_errors = errors.get("own-history", np.full(len(part.score), np.nan))
     prediction = columns[-1]  # personalized where it is there: judges with a model come last
     new_item_errors = {
         judge: error for judge, error in errors.items() if judge not in PEER_BASELINE_NAMES
@@ -899,9 +927,7 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
                 "reviewer": name,
                 "n": rows.sum(),
                 "mae": mae,
-                "mae_by_setting": {
-                    column.setting: mae[column.judge] for column in columns if column.setting
-                },
+                "measured": _measure_settings(part, columns, index, own_mean_errors),
                 "gain": as_interval(gain),
                 "gain_n": compared.sum(),
                 "gain_p": t_test_p(gain),

@@ -289,8 +289,7 @@ def _import_ratings(
     }
     print_report(json, {"tasks_file": tasks, "ratings_file": ratings, **counts}, ())
     _print_label_counts(counts, votes)
-    if not any(isinstance(vote.label, str) for vote in table.votes):
-        print_message(f"next: jurygraph study reviewers {shell_quote(ratings)}")
+    _print_reviewers_command(ratings, votes)
     _print_consensus_commands(ratings, votes, ())
     print_message(f"next: jurygraph score {shell_quote(tasks)} --config CONFIG --out run")
 
@@ -427,7 +426,17 @@ def _import_votes(
             )
     print_messages(_notes_on_gaps(sheet_votes))
     if target != "-":
+        if rows and not rows[0].row.consensus:
+            _print_reviewers_command(target, votes)
+            predictions = f"jurygraph export RUN -o F.xlsx --labels {shell_quote(target)}"
+            print_message(f"next, beside the predictions of a run: {predictions}")
         _print_consensus_commands(target, votes, rows)
+
+
+def _print_reviewers_command(ratings: str, votes: Iterable[Vote]) -> None:
+    """Print the command that compares judges of reviewers with votes that are numbers."""
+    if not any(isinstance(vote.label, str) for vote in votes):
+        print_message(f"next: jurygraph study reviewers {shell_quote(ratings)}")
 
 
 def _notes_on_gaps(votes: Sequence[SheetVote]) -> Iterator[str]:

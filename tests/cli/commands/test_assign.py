@@ -257,7 +257,9 @@ def test_what_is_screened_out_is_no_abstention_and_no_score(
     assert figures["screened_out"] == screened_out
     # Of 24 rows, the other two without a score are the abstention and the forgotten one, and six are of the last idea.
     # Two questions have one label alone, which `consensus` refuses: no command of theirs is printed.
-    assert (figures["votes"], figures["omitted"], len(read.err.splitlines())) == (9, 8, 10)
+    assert (figures["votes"], figures["omitted"], len(read.err.splitlines())) == (9, 8, 12)
+    assert "next: jurygraph study reviewers r.jsonl\n" in read.err
+    assert "jurygraph export RUN -o F.xlsx --labels r.jsonl\n" in read.err
     assert "screened out, and not omitted: " in read.err
     assert "2 innovativeness" in read.err
     named = re.findall(r"ann.csv, line (\d+), field score: is empty, and was not", read.err)

@@ -414,7 +414,7 @@ def test_an_exported_reward_names_whose_answer_counts_as_the_worst_and_not_as_pr
     measured = run("study", "reviewers", labels, "--id-column", "id", *judges, "--json").out
     study = project / "study.json"
     workbook = ("export", project / "run", "-o", project / "rewards.xlsx", "--study", study)
-    for text, other in (("#m)", "#other)"), ("mae_by_setting", "as_saved_before")):
+    for text, other in (("#m)", "#other)"), ("measured", "as_saved_before")):
         study.write_text(measured.replace(text, other))
         refused = run(*workbook)
         assert refused.code == 2
@@ -426,14 +426,19 @@ def test_an_exported_reward_names_whose_answer_counts_as_the_worst_and_not_as_pr
     titles, *to_hand_on = sheet.iter_rows(values_only=True)
     assert titles[2:4] == (
         "Mean of those predicted (1 to 5)",
-        "ann (1 to 5) ± 1.00 on average over 1 rating",
+        "ann (1 to 5) ± 1.00 on average over 1 rating: 0% exact, 100% within 1",
     )
-    assert titles[4:6] == ("ann: how sure the judge is", "ann gave")
-    assert titles[6:] == ("ann: answers of the judge",)
-    assert to_hand_on == [
-        ("a", "A cat sat.", None, None, None, 2, "without a quotation"),
-        ("b", "No cat sat.", 4, 4, 0.9, 5, "4"),
+    assert titles[4:] == ("ann gave", "ann: difference", "ann: answers of the judge")
+    *texts, now, promised, own_mean, legend = to_hand_on
+    assert texts == [
+        ("a", "A cat sat.", None, None, 2, None, "without a quotation"),
+        ("b", "No cat sat.", 4, 4, 5, -1, "4"),
     ]
+    assert [row[3] for row in (now, promised, own_mean, legend)] == [1, 1, 3, None]
+    assert sheet["E2"].value == 2
+    assert sheet["E2"].number_format == "General;-General", (
+        "a whole number is shown without decimals"
+    )
 
 
 def test_a_reviewer_alone_names_what_the_judge_of_the_reward_predicts(
@@ -460,13 +465,15 @@ evaluators:
 
 
 @pytest.mark.usefixtures("own_cache")
-def test_an_explained_prediction_says_where_its_examples_are(tmp_path: Path, run: Command) -> None:
+def test_a_prediction_says_where_its_examples_are_and_of_a_newcomer_how_far_off_it_is_for_others(
+    tmp_path: Path, run: Command
+) -> None:
     tasks = [
-        {"id": "cats", "query": "Write.", "reviewers": ["ann"]}
+        {"id": "cats", "query": "Write.", "reviewers": ["ann", "cy"]}
         | {"responses": [{"id": "a b", "text": "A cat sat."}]}
     ]
     config = PERSONALIZED.replace("zero-shot", "personalized").replace(
-        "samples: 1", "samples: 1, shots: 1, history: ratings.csv"
+        "samples: 1", "samples: 1, shots: 1, history: ratings.csv, judge_newcomers: true"
     )
     project = write_project(tmp_path / "project", tasks, config)
     (project / "ratings.csv").write_text(
@@ -481,6 +488,25 @@ def test_an_explained_prediction_says_where_its_examples_are(tmp_path: Path, run
     )
     shown = run("show", project / "run", "--response", "a b").out
     assert "example dogs (ann: 2) shown" in shown
+    study = {"reviewers": []}
+    for name, count, error in (("ann", 1, 1.0), ("bo", 3, 2.0)):
+        of_reviewer = {"n": count, "own_mean": 0.5, "step": 1, "exact": 0.5, "near": 1.0}
+        measured = {
+            f"personalized ({model}) with 1 example": {**of_reviewer, "mae": 0.25},
+            f"aggregate ({model}) with 1 example": {**of_reviewer, "mae": error},
+        }
+        study["reviewers"].append({"dimension": "appeal", "reviewer": name, "measured": measured})
+    (project / "study.json").write_text(json.dumps(study))
+    ended = run(
+        *("export", project / "run", "-o", project / "f.xlsx", "--study", project / "study.json")
+    )
+    assert ended.code == 0, ended.err
+    titles = next(load_workbook(project / "f.xlsx").worksheets[0].iter_rows(values_only=True))
+    assert titles[3:5] == (
+        "ann (1 to 5) ± 0.25 on average over 1 rating: 50% exact, 100% within 1",
+        "cy (1 to 5), judged from everybody's ± 1.75 on average over 4 ratings of the others, judged so: 50% exact, "
+        "100% within 1",
+    )
 
 
 def test_explain_tells_what_was_looked_up_and_found(tmp_path: Path, run: Command) -> None:

@@ -181,6 +181,9 @@ def test_a_score_off_the_scale_is_refused_with_the_scale_that_all_scores_need() 
         "r.csv, line 3: score 7 of 'clarity' is off the scale [1, 5] of the config; write `scale: [0.5, 7]`, or "
         "correct the score"
     )
+    slip = history(rating(score=55), *(rating("bo", f"i{number}") for number in range(19)))
+    with pytest.raises(InputError, match=r"; correct it, as only 1 of 20 scores are$"):
+        slip.require_scores_on_scale()
 
 
 def test_ratings_without_a_dimension_are_refused_if_several_are_scored() -> None:
