@@ -5,7 +5,6 @@ judges. Its callbacks get the events of the scoring as custom events, which hold
 """
 
 import asyncio
-import logging
 from collections.abc import (
     AsyncGenerator,
     Callable,
@@ -33,8 +32,6 @@ from jurygraph.graphs.groups import Group
 from jurygraph.messages import describe_type, did_you_mean
 from jurygraph.schema import Response, Task, Trace
 from jurygraph.schema.frozen_model import JsonFields, ReadOnlyFields
-
-log = logging.getLogger(__name__)
 
 _RUNNABLE_INPUT_FIELDS: JsonFields = {
     **dict.fromkeys(("task", "responses"), (Any, ...)),
@@ -122,8 +119,7 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
     ) -> RunnableLambda[Any, JsonFields]:
         """Return the node that `Jury.as_node` describes; the `input_keys` are those of the input in the state."""
 
-        def read_state(state: Any, config: RunnableConfig) -> JsonFields:
-            _warn_of_missing_key([traces, plan or traces], config)
+        def read_state(state: Any) -> JsonFields:
             return {
                 name: _get_state_value(state, key)
                 for name, key in input_keys.items()
@@ -137,13 +133,10 @@ class JuryRunnable(RunnableLambda[Mapping[str, Any], list[Trace]]):
             return update
 
         def judge(state: Any, config: RunnableConfig) -> JsonFields:
-            return to_update(
-                self.invoke(read_state(state, config), config, write=get_stream_writer())
-            )
+            return to_update(self.invoke(read_state(state), config, write=get_stream_writer()))
 
         async def ajudge(state: Any, config: RunnableConfig) -> JsonFields:
-            content = read_state(state, config)
-            judged = await self.ainvoke(content, config, write=get_stream_writer())
+            judged = await self.ainvoke(read_state(state), config, write=get_stream_writer())
             return to_update(judged)
 
         return RunnableLambda(judge, ajudge, name=f"{self.name} node")
@@ -224,21 +217,7 @@ def _get_state_value(state: Any, key: str) -> Any:
     try:
         return state[key] if isinstance(state, Mapping) else getattr(state, key)
     except (KeyError, AttributeError):
-        keys = sorted(state if isinstance(state, Mapping) else state.__dict__)
+        keys = sorted(state if isinstance(state, Mapping) else getattr(state, "__dict__", ()))
         raise InputError(
             f"state: has no {key!r}, only {keys}; name its keys in `as_node`"
         ) from None
-
-
-def _warn_of_missing_key(keys: Sequence[str], config: RunnableConfig) -> None:
-    """Warn if the graph's state lacks a key: LangGraph drops what a node writes under another one, and is silent.
-
-    A warning alone: a node of yours that invokes this one may use other keys. LangGraph has no public way to ask.
-    """
-    read_channels = config["configurable"].get("__pregel_read", len)
-    try:
-        read_channels(keys)
-    except KeyError as error:
-        log.warning(
-            "as_node: the graph's state has no key %s, and drops what is written there", error
-        )

@@ -189,13 +189,6 @@ def test_a_node_reads_and_writes_the_keys_that_it_is_told(tmp_path: Path) -> Non
             desk.invoke({"question": TASK, "week": 8})
 
 
-def test_a_key_that_the_state_does_not_have_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    with polite_jury() as jury:
-        assert "plan" not in build_desk(jury, plan="plans").invoke(STATE)
-    (record,) = caplog.records
-    assert "the graph's state has no key 'plans'" in record.getMessage()
-
-
 def test_a_reward_is_explained_after_a_checkpoint_with_the_plan_in_the_state() -> None:
     """A trace is stored without its plan, which every trace of the group would repeat."""
     serializer = JsonPlusSerializer(allowed_msgpack_modules=[jg.Task, jg.Trace, jg.Plan])
