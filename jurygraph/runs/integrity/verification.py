@@ -36,10 +36,14 @@ from jurygraph.errors import InputError, JurygraphError, TraceMismatch
 from jurygraph.messages import list_first, shell_quote
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.offline_verifier import MAX_LISTED, RecordChain
-from jurygraph.runs.integrity.record_check import check_record_chain, require_records_as_written
+from jurygraph.runs.integrity.record_check import (
+    check_record_chain,
+    require_config_file_as_written,
+    require_records_as_written,
+)
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.atomic_files import write_atomically
-from jurygraph.runs.store.folder import CONFIG_FILE, SEAL_FILE, require_config_file_as_written
+from jurygraph.runs.store.folder import CONFIG_FILE, SEAL_FILE
 from jurygraph.runs.store.header import changes, format_value
 from jurygraph.runs.store.ledger import Ledger, LedgerRecord, Text, record_label
 from jurygraph.runs.store.packing import RecordBody, pack_reward
@@ -169,9 +173,14 @@ def _verify_snapshot(
         base = None if run.base is None else _verify_base(run, run.base, report, signer)
     is_readable = not mismatches  # else nothing can be told of what rests on all records
     with _collecting(mismatches):
-        require_config_file_as_written(run.folder, run.header.config_file)
+        require_config_file_as_written(run)
     with _collecting(mismatches):
         run_seal = read_seal(run.folder, signer)
+        if run_seal is not None and run_seal.records > ledger.count:
+            raise TraceMismatch(
+                f"{run.folder / SEAL_FILE}: is of {run_seal.records} records, and only "
+                f"{ledger.count} are there: the last ones are missing"
+            )
         if run_seal is not None and is_readable:
             _check_seal(run, record_chain, run_seal, signer)
     if is_readable:
