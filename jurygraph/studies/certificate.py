@@ -203,6 +203,8 @@ def certify(
             commands = dict.fromkeys(figure.command for figure in measured_figures)
             sections.append(f"command: {'; '.join(commands)}")
     sections.append(_unmeasured_figures_table(figures))
+    for commands in read(runs, lambda run, advance: _head_commands(run)):
+        sections += commands
     name = ", ".join(judges) or "Judged by code alone"
     summary = _summary_sentences(name, figures)
     gate_counts = read(runs, lambda run, advance: GateCounts.read(run))
@@ -332,6 +334,15 @@ def _unearned_credit_figures(run: Run, advance: ProgressCallback) -> CertifiedFi
 def _check_and_name_judges(run: Run, advance: ProgressCallback) -> Collection[str]:
     require_records_as_written(run, ignore_progress)  # the progress of a study is of tasks
     return run.judges
+
+
+def _head_commands(run: Run) -> list[str]:
+    """Return the commands that tell whether a run, or each of a set, is still the one that was measured."""
+    return [
+        f"still the same run: jurygraph verify {shell_quote(ledger.path.parent)} "
+        f"--expect-head {ledger.head.hex()}"
+        for ledger in run.ledger.members
+    ]
 
 
 def _attack_figures(file: Path | None) -> CertifiedFigures:

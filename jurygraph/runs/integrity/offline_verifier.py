@@ -293,17 +293,15 @@ class RecordChain:
                     self.texts += 1
                     text = next(stored_texts, None)
                 self.links.append(self._stored_link)
-        last_number = 0
         while text is not None:
-            last_number = text[0] >> TEXT_BITS
-            if last_number < len(self.links):
-                self._add_changed_text(text[0], "belongs to no record")
+            number = text[0] >> TEXT_BITS
+            # one finding for a tail that was cut off, however many texts it had
+            require(
+                number < len(self.links),
+                f"the records end too early: record {number} is missing, and its texts are there",
+            )
+            self._add_changed_text(text[0], "belongs to no record")
             text = next(stored_texts, None)
-        require(
-            last_number < len(self.links),
-            f"the records end too early: {len(self.links)} to {last_number} are missing, "
-            "and texts of them are still there",
-        )
         require(len(self.links) >= max(2, self._group.stop), "the records end too early")
 
     def find_differences(
