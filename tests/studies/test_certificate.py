@@ -115,9 +115,9 @@ def test_a_page_begins_with_what_may_be_concluded_and_names_what_repeats_least(
     signer = write_key(key)
     html = tmp_path / "page.html"
     signed = run_command("study", "certify", folder, "--key", key, "--html", html).out
-    assert signed.splitlines()[2:-1] == page.splitlines()[2:]
+    assert signed.splitlines()[2:-3] == page.splitlines()[2:]
     assert (
-        f" --expect-head {json.loads(run_command('verify', folder, '--json').out)['head']}\n"
+        f"--expect-head\\`: {json.loads(run_command('verify', folder, '--json').out)['head']}\n"
         in page
     )
     markdown = tmp_path / "page.md"

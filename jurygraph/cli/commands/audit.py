@@ -14,7 +14,6 @@ from jurygraph.cli.options import (
     JsonOption,
     LabelFilterOption,
     RunFolderArgument,
-    argument,
     option,
 )
 from jurygraph.cli.render.text import (
@@ -26,7 +25,7 @@ from jurygraph.cli.render.text import (
 )
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.errors import ConfigError, InputError, TraceMismatch
-from jurygraph.messages import join_names, shell_quote
+from jurygraph.messages import shell_quote
 from jurygraph.runs.integrity.signed_page import verify_page
 from jurygraph.runs.integrity.verification import VerificationResult
 from jurygraph.runs.integrity.verification import seal as seal_run
@@ -44,7 +43,7 @@ from jurygraph.views.rewards import ResponseSelection
 
 
 def verify(
-    run: Annotated[Path, argument("RUN", "Folder of a run, or a page with a seal.")],
+    run: RunFolderArgument,
     deep: Annotated[
         bool, option(None, "Also repeat the evaluators that need no model.", "--deep")
     ] = False,
@@ -65,7 +64,7 @@ def verify(
     or whose replies are stored. Table files named by the tasks must then be below the current folder, unless
     --allow-files-outside is given.
 
-    Of a page that `study certify --key` signed, the seal is checked.
+    RUN can also be a page that `study certify --key` signed; then its seal is checked.
 
     Exit codes: 0 no difference; 2 the run cannot be verified here; 5 differences: all are listed that can be told
     without what was changed, the first 20 records, texts and rewards, and the number of the others.
@@ -347,7 +346,7 @@ def _find_labelled_responses(run: Path, label: list[str] | None) -> list[str]:
     """Return the ids of the responses with these labels. Raises `InputError` where none has them."""
     with Run.open(run) as stored_run:
         ids = [*ResponseSelection(label=label).select(stored_run, attrgetter("response_id"))]
-    print_message(f"with the label: {join_names(ids)}")
+    print_message(f"with the label: {', '.join(ids)}")
     return ids
 
 
@@ -355,7 +354,7 @@ def _format_erasure_lines(result: ErasureResult, dry_run: bool) -> Iterator[str]
     verb = "would erase" if dry_run else "erased"
     yield f"{verb} {result.erased} texts, and {result.erased_in_others} others that contained it"
     if result.responses:
-        names = join_names(result.responses)
+        names = ", ".join(result.responses)
         yield f"{verb} text or words of verdicts of other responses: {names}"
     if result.replies:
         yield f"removed {result.replies} replies from the cache"

@@ -1,6 +1,6 @@
 """Sign a page about runs with the key of a seal, and check that it is still what was signed.
 
-The seal is the last line of the page, a comment both in Markdown and in HTML, so that one file is handed on.
+The seal is a comment at the end of the page, both in Markdown and in HTML, so that one file is handed on.
 """
 
 from hashlib import sha256
@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.integrity.verification import Digest, Signature, parse_signature
+from jurygraph.runs.integrity.verification import Digest, Signature
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-_BEGINNING = b"<!-- jurygraph seal: "
-_END = b" -->\n"
+_BEGINNING = b"<!-- jurygraph seal\n"
+_END = b"-->\n"
 
 
 class PageSeal(Signature):
@@ -24,10 +24,10 @@ class PageSeal(Signature):
 
 
 def sign_page(page: str, key: "Ed25519PrivateKey") -> str:
-    """Return a page with its seal, in a line of its own."""
-    content = page.removesuffix("\n").encode() + b"\n"
+    """Return a page, which ends in a line break, with its seal."""
+    content = page.encode()
     seal = PageSeal(page=sha256(content).hexdigest()).sign(key)
-    return (content + _BEGINNING + seal.to_bytes.removesuffix(b"\n") + _END).decode()
+    return (content + _BEGINNING + seal.to_bytes + _END).decode()
 
 
 def verify_page(path: Path, signer: Path | str | None = None) -> PageSeal:
@@ -35,13 +35,13 @@ def verify_page(path: Path, signer: Path | str | None = None) -> PageSeal:
 
     Raises `TraceMismatch` where the page has none, or was changed, and as `read_seal` for another signer.
     """
-    content, beginning, line = path.read_bytes().rpartition(_BEGINNING)
+    content, beginning, seal_json = path.read_bytes().rpartition(_BEGINNING)
     if not beginning:
         raise TraceMismatch(
             f"{path}: is no run, and no page with a seal, as `jurygraph study certify --key F` "
             "prints it; it was never signed, or lost its seal"
         )
-    seal = parse_signature(PageSeal, line.removesuffix(_END) + b"\n", path, signer)
-    if seal.page != sha256(content).hexdigest() or not line.endswith(_END):
+    seal = PageSeal.parse(seal_json.removesuffix(_END), path, signer)
+    if seal.page != sha256(content).hexdigest():
         raise TraceMismatch(f"{path}: is not the page that was signed; it has been changed")
     return seal

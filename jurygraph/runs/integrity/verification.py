@@ -18,7 +18,7 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, TYPE_CHECKING, Annotated, Literal, NamedTuple, Self, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Annotated, Literal, NamedTuple, Self, cast
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from pydantic import Field, StringConstraints, ValidationError
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
 
 
 _GROUPS_PER_BATCH = 64
-_SignatureT = TypeVar("_SignatureT", bound="Signature")
 _KeyName = Path | str
 """A key of a signer: 64 hexadecimal digits, or the file that holds it."""
 
@@ -177,11 +176,6 @@ def _verify_snapshot(
         require_config_file_as_written(run)
     with _collecting(mismatches):
         run_seal = read_seal(run.folder, signer)
-        if run_seal is not None and run_seal.records > ledger.count:
-            raise TraceMismatch(
-                f"{run.folder / SEAL_FILE}: is of {run_seal.records} records, and only "
-                f"{ledger.count} are there: the last ones are missing"
-            )
         if run_seal is not None and is_readable:
             _check_seal(run, record_chain, run_seal, signer)
     if is_readable:
@@ -311,6 +305,36 @@ class Signature(FrozenModel):
     def to_bytes(self) -> bytes:
         return canonical_json(self.model_dump(mode="json")) + b"\n"
 
+    @classmethod
+    def parse(cls, content: bytes, path: Path, signer: _KeyName | None) -> Self:
+        """Return what is signed in a file, with a valid signature, by the `signer` if one is expected.
+
+        Raises as `read_seal` does.
+        """
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+        expected = None if signer is None else load_public_key(signer)
+        try:
+            seal = cls.model_validate_json(content)
+            public_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(seal.public_key))
+            public_key.verify(bytes.fromhex(seal.signature), seal.signed_bytes)
+        except ValidationError:
+            raise TraceMismatch(f"{path}: is not a valid seal; it has been changed") from None
+        except InvalidSignature:
+            raise TraceMismatch(
+                f"{path}: the signature is invalid; it or the signed records have been changed"
+            ) from None
+        if seal.to_bytes != content:
+            raise TraceMismatch(
+                f"{path}: is not in the form that jurygraph writes; it has been changed"
+            )
+        if expected not in (None, seal.public_key):
+            raise TraceMismatch(
+                f"{path}: is by the key {seal.public_key}, not by the one in {signer}, {expected}"
+            )
+        return seal
+
 
 class Seal(Signature):
     """The content of seal.json: `head` is the link of record number `records`."""
@@ -356,48 +380,16 @@ def read_seal(folder: Path, signer: _KeyName | None = None) -> Seal | None:
     `signer` is the Ed25519 key that must have signed it: 64 hexadecimal digits, or a file with a public key (PEM or
     OpenSSH). Raises `InputError` where the file holds none, and `TraceMismatch` with the problem of the seal.
     """
-    expected = None if signer is None else load_public_key(signer)
     path = folder / SEAL_FILE
     if path.exists():
-        return parse_signature(Seal, path.read_bytes(), path, signer)
-    if expected is not None:
+        return Seal.parse(path.read_bytes(), path, signer)
+    if signer is not None:
+        load_public_key(signer)
         raise TraceMismatch(
             f"{path}: is missing, and the run should be sealed by the key in {signer}; "
             "it was never sealed (`jurygraph seal` does that), or lost its seal"
         )
     return None
-
-
-def parse_signature(
-    kind: type[_SignatureT], content: bytes, path: Path, signer: _KeyName | None
-) -> _SignatureT:
-    """Return what is signed in a file, with a valid signature, by the `signer` if one is expected.
-
-    Raises as `read_seal` does.
-    """
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    expected = None if signer is None else load_public_key(signer)
-    try:
-        seal = kind.model_validate_json(content)
-        public_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(seal.public_key))
-        public_key.verify(bytes.fromhex(seal.signature), seal.signed_bytes)
-    except ValidationError:
-        raise TraceMismatch(f"{path}: is not a valid seal; it has been changed") from None
-    except InvalidSignature:
-        raise TraceMismatch(
-            f"{path}: the signature is invalid; it or the signed records have been changed"
-        ) from None
-    if seal.to_bytes != content:
-        raise TraceMismatch(
-            f"{path}: is not in the form that jurygraph writes; it has been changed"
-        )
-    if expected not in (None, seal.public_key):
-        raise TraceMismatch(
-            f"{path}: is by the key {seal.public_key}, not by the one in {signer}, {expected}"
-        )
-    return seal
 
 
 def _check_seal(
@@ -410,7 +402,10 @@ def _check_seal(
             f"{path}: is the seal of another run, {run_seal.run}; this one is {run.id}"
         )
     if record_chain.head_digests_by_record().get(run_seal.records) != run_seal.head:
-        raise TraceMismatch(f"{path}: is of other records: some were changed, added or lost")
+        raise TraceMismatch(
+            f"{path}: is of {run_seal.records} other records than the {run.ledger.count} there: "
+            "some were changed, added or lost"
+        )
     erasure_count = run.ledger.count - run_seal.records
     if signer is not None and erasure_count:
         raise TraceMismatch(
