@@ -403,7 +403,7 @@ def _check_seal(
         )
     if record_chain.head_digests_by_record().get(run_seal.records) != run_seal.head:
         raise TraceMismatch(
-            f"{path}: is of {run_seal.records} other records than the {run.ledger.count} there: "
+            f"{path}: is of {run_seal.records} other records, and {run.ledger.count} are there: "
             "some were changed, added or lost"
         )
     erasure_count = run.ledger.count - run_seal.records

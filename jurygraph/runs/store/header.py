@@ -319,8 +319,7 @@ def setting_differences(settings_in_run: Any, settings: Any) -> Iterator[str]:
     """Yield what differs between the config of a run and another one, a sentence for each setting."""
     for change in changes(settings_in_run, settings):
         key, value_in_run, value = _first_difference(*change)
-        subject = f"config {key}" if key else "config"
-        yield f"{subject} is {format_value(value_in_run)} in the run and {format_value(value)} here"
+        yield f"config {key or 'as a whole'} is {format_value(value_in_run)} in the run and {format_value(value)} here"
 
 
 def _first_difference(path: str, old: Any, new: Any) -> ValueChange:

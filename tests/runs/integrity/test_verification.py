@@ -191,7 +191,7 @@ def test_a_changed_or_missing_config_is_found(plain: Path) -> None:
         (kept.replace("  tone: 1.0\n", "  tune: 1.0\n"), ".tone is 1.0 in .*; .*tune is none in "),
         (kept[:-1], "its settings are the same"),
         ("", r"config version is 1 in the run and none here; .*; and \d+ more"),
-        ("- a", "config is .* in the run and "),
+        ("- a", "config as a whole is .* in the run and "),
         ("a: [", "is not valid YAML"),
     ):
         assert changed != kept
