@@ -778,9 +778,9 @@ def _notes(figures: Figures, configured: Figures) -> Iterator[str]:
     if figures["skipped"]:
         yield f"not attacked, because no model judges their responses: {figures['skipped']} of the tasks"
     if tasks == 1:
-        yield "1 task: no intervals, because rates differ from task to task; name more with --tasks"
+        yield "1 task: no intervals, because rates differ from task to task; attack more (--tasks, --run, --sample)"
     elif 1 < tasks < _FEW_TASKS_THRESHOLD:
         yield (
             f"{tasks} tasks are too few for a rate: an attack that passes on none of them may still pass on up to "
-            f"{max_unseen_cluster_share(tasks):.0%} of such tasks (95 %); name more with --tasks"
+            f"{max_unseen_cluster_share(tasks):.0%} of such tasks (95 %); attack more (--tasks, --run, --sample)"
         )

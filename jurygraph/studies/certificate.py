@@ -26,7 +26,6 @@ from jurygraph.studies.judge import JudgeStudy
 from jurygraph.studies.judgements import RunJudgements, read_judgements
 from jurygraph.studies.presentations import Presentations, RunsReader, read_presentations_of_sources
 from jurygraph.studies.report import (
-    Figures,
     Report,
     ReportSection,
     ReportTable,
@@ -62,7 +61,6 @@ _SYMBOL_AND_REASON_BY_MEASURE = {
     "wording_alone": ("σ²_Sem - σ²_Rep, wording alone,", "no input was scored twice"),
 }
 """The symbols of measures by their names, and why one has no value."""
-_VARIANCE_MEASURES = {"semantic", "repeat", "wording_alone"}
 _FINDING_TEXT_BY_MEASURE = {
     "semantic": "other words for the same move",
     "repeat": "asking again moves",
@@ -148,7 +146,6 @@ def certify(
     source_by_section = {AGREEMENT_SECTION: people, ATTACKS_SECTION: attacks}
     quoted_runs = " ".join(map(shell_quote, runs))
     read_presentations = cache(partial(read_presentations_of_sources, runs, read))
-    measure_noise = cache(lambda: measure_stability(read_presentations()).figures)
     stability_command = f"jurygraph study stability {quoted_runs}"
     measure_runs = partial(_figures_by_run, runs, read)
     parts: list[tuple[str, str, Callable[[], CertifiedFigures]]] = [
@@ -164,14 +161,9 @@ def certify(
             partial(measure_runs, _unearned_credit_figures, "false credit", _NEW_GRAPHS_COMMAND),
         ),
         (
-            "wording and repeats",
+            "wording, repeats and drift",
             _NEW_RUNS_COMMAND,
-            partial(_wording_noise_figures, measure_noise, _VARIANCE_MEASURES, stability_command),
-        ),
-        (
-            "growth and drift",
-            _NEW_RUNS_COMMAND,
-            partial(_noise_ratio_figures, measure_noise, stability_command),
+            partial(_noise_figures, read_presentations, stability_command),
         ),
         ("signs", _NEW_RUNS_COMMAND, partial(_signal_figures, read_presentations, quoted_runs)),
         (
@@ -205,8 +197,9 @@ def certify(
     sections.append(_unmeasured_figures_table(figures))
     name = ", ".join(judges) or "Judged by code alone"
     summary = _summary_sentences(name, figures)
-    gate_counts = read(runs, lambda run, advance: GateCounts.read(run))
-    for folder, counts in zip(runs, gate_counts, strict=True):
+    gates_and_heads = read(runs, lambda run, advance: (GateCounts.read(run), _heads(run)))
+    for folder, (counts, heads) in zip(runs, gates_and_heads, strict=True):
+        sections.append(f"head of {folder.name}, for `jurygraph verify --expect-head`: {heads}")
         summary += [f"In {folder.name}, {sentence}." for sentence in counts.describe()]
     verdicts_on_judges = [figure.conclusion for figure in figures if figure.conclusion]
     if not verdicts_on_judges:
@@ -258,11 +251,11 @@ def _figures_by_run(
             yield CertifiedFigure(f"{subject}, {folder.name}", command, why=str(error))
 
 
-def _wording_noise_figures(
-    measure_noise: Callable[[], Figures], measures: Collection[str], command: str
+def _noise_figures(
+    read_presentations: Callable[[], Presentations], command: str
 ) -> CertifiedFigures:
-    """Yield measures of noise for each protocol and number of stakeholders."""
-    report = measure_noise()
+    """Yield measures of noise for each protocol and number of stakeholders, and the share of drifting weights in it."""
+    report = measure_stability(read_presentations()).figures
     rows = {}
     # with several judges or bands of quality, the last row of a protocol and size is of all
     for row in [*report["noise"], *report["ratios"]]:
@@ -272,7 +265,7 @@ def _wording_noise_figures(
     for (protocol, size), row in rows.items():
         label = protocol if size is None else f"{protocol}, {size} stakeholders"
         for measure, (measure_symbol, why) in _SYMBOL_AND_REASON_BY_MEASURE.items():
-            if measure in row and measure in measures:
+            if measure in row:
                 estimate = row[measure]
                 finding = ""
                 if (
@@ -293,14 +286,7 @@ def _wording_noise_figures(
                     _NEW_RUNS_COMMAND,
                     finding,
                 )
-
-
-def _noise_ratio_figures(measure_noise: Callable[[], Figures], command: str) -> CertifiedFigures:
-    """Yield ratios of noise, and the share of drifting weights in it."""
-    yield from _wording_noise_figures(
-        measure_noise, _SYMBOL_AND_REASON_BY_MEASURE.keys() - _VARIANCE_MEASURES, command
-    )
-    drift = measure_noise()["drift"]
+    drift = report["drift"]
     for row in drift:
         label = f"share of drifting weights in σ²_Sem of {row['protocol']}, {row['stakeholders']} stakeholders"
         yield _certified_figure(label, row["explained"], row["variants"], command)
@@ -332,6 +318,11 @@ def _unearned_credit_figures(run: Run, advance: ProgressCallback) -> CertifiedFi
 def _check_and_name_judges(run: Run, advance: ProgressCallback) -> Collection[str]:
     require_records_as_written(run, ignore_progress)  # the progress of a study is of tasks
     return run.judges
+
+
+def _heads(run: Run) -> str:
+    """Return the head of a run, or of each of a set: with another, it is not the one that was measured."""
+    return ", ".join(ledger.head.hex() for ledger in run.ledger.members)
 
 
 def _attack_figures(file: Path | None) -> CertifiedFigures:

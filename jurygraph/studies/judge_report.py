@@ -175,7 +175,7 @@ def shorten(result: Report) -> Report:
     order = [row["name"] for row in figures["ranking"]]
     judges = sorted(figures["judges"], key=lambda judge: order.index(judge["name"]))
     first_judges = [judge for judge in judges if not judge["is_of_jury"]][:_MAX_JUDGES_DESCRIBED]
-    omissions = set(_omission_notes(judges))
+    omissions = set(_omission_notes(judges)) - set(_omission_notes(first_judges))
     return replace(
         result,
         sections=[_ranking_table(figures["ranking"]), _jury_judge_table(figures), _ALL_HINT],

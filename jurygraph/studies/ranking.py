@@ -660,7 +660,8 @@ def _notes(figures: Figures, others: int, ranker: AgentRanker) -> Iterator[str]:
     yield (
         "settings were searched one at a time, from today's value outwards in steps that double, from 1/64 of it on, "
         "then between them. Two turns between two steps are missed, and so are changes of several settings at once; "
-        "a weight keeps its sign. Not moved are which criteria are musts (`criteria.NAME.must`), and response gates "
+        "a weight keeps its sign. Not moved are which criteria are musts (`criteria.NAME.must`; of one in `gates` the "
+        "threshold is moved, and 0 takes it away), and response gates "
         "(`safety.gates`): what they stop, no judge has read, as `score --branch` lets it"
     )
     if others:

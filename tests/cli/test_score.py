@@ -228,7 +228,7 @@ POLITE, CRASH, OFFLINE = ({"id": text, "text": text} for text in ("please", "cra
     ("responses", "code", "message"),
     [
         ([POLITE], 0, "all rewards: "),
-        ([POLITE, CRASH], 1, "1 of 2 rewards failed and have no value"),
+        ([POLITE, CRASH], 1, "1 of 2 rewards failed and have no value; each needs 0.8 "),
         (
             [POLITE, OFFLINE],
             3,

@@ -9,6 +9,7 @@ import jurygraph as jg
 from jurygraph.cli.render.report import read_from_each_run
 from jurygraph.studies.presentations import read_presentations_of_sources
 from jurygraph.studies.stability import measure_stability
+from tests.cli.commands.test_audit import write_key
 from tests.cli.commands.test_judge import write_labels
 from tests.cli.conftest import project, run_command, scored_folder, scored_once
 from tests.studies.credit.test_runs import score_run, task_line
@@ -100,7 +101,8 @@ def test_what_no_quotation_bears_out_and_what_failed_is_said_at_once(tmp_path: P
 def test_a_page_begins_with_what_may_be_concluded_and_names_what_repeats_least(
     tmp_path: Path,
 ) -> None:
-    page = run_command("study", "certify", score_tasks(tmp_path, TASKS)).out
+    folder = score_tasks(tmp_path, TASKS)
+    page = run_command("study", "certify", folder).out
     heading, _, first = page.partition("\n\n")
     assert first.startswith(
         "Judged by code alone: whether it judges rightly cannot be concluded, since no labels of people are given "
@@ -108,6 +110,33 @@ def test_a_page_begins_with_what_may_be_concluded_and_names_what_repeats_least(
     ), (heading, first[:300])
     assert "Two samples on judge agree by ICC " in page
     assert "| correlation of two samples on judge, run |" in page
+    # signed, it is the same page, whose seal tells what was changed; it has the head of its run
+    key = tmp_path / "key.pem"
+    signer = write_key(key)
+    html = tmp_path / "page.html"
+    signed = run_command("study", "certify", folder, "--key", key, "--html", html).out
+    assert signed.splitlines()[2:-3] == page.splitlines()[2:]
+    assert (
+        f"--expect-head\\`: {json.loads(run_command('verify', folder, '--json').out)['head']}\n"
+        in page
+    )
+    markdown = tmp_path / "page.md"
+    markdown.write_text(signed)
+    for path in (markdown, html):
+        assert run_command("verify", path, "--signer", signer).code == 0
+        assert "is by the key" in run_command("verify", path, "--signer", "0" * 64).err
+        content = path.read_text()
+        for changed, problem in (
+            (content.replace("Two samples", "No samples"), "is not the page that was signed"),
+            (content + "\n", "has been changed"),
+            (content.replace('"page":"', '"page":"0'), "is not a valid seal"),
+            (content.rpartition("<!--")[0], "it was never signed, or lost its seal"),
+        ):
+            path.write_text(changed)
+            ended = run_command("verify", path)
+            assert (ended.code, problem in ended.err) == (5, True), (changed[-300:], ended.err)
+    ended = run_command("study", "certify", folder, "--key", key, "--json")
+    assert (ended.code, "remove --json" in ended.err) == (2, True)
 
 
 def test_a_run_without_edges_is_named_next_to_one_that_has_them(tmp_path: Path) -> None:

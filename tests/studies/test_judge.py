@@ -38,6 +38,7 @@ from jurygraph.studies.judge_report import (
     _measure_judge_agreement,
     gate_values,
     report,
+    shorten,
 )
 from jurygraph.studies.judgements import (
     Judge,
@@ -615,7 +616,8 @@ def test_several_people_are_a_majority_and_a_ceiling() -> None:
     studies = join_labels_with_judgements([run], people)
     found = measure(*studies)
     assert (found.judges[0].n, found.judges[0].left_out) == (1, {"tied": 1})
-    assert "of the labelled, 2 = 1 compared + 1 tied" in report(studies).notes[0]
+    for page in (report(studies), shorten(report(studies))):
+        assert "of the labelled, 2 = 1 compared + 1 tied" in page.notes[0]
     assert found.ceiling[0].value == 0.25  # one of four pairs
     assert found.ceiling[0].judge_share.value == 0.6  # three of five labels
     tables = [table for table in report(studies).sections if isinstance(table, ReportTable)]

@@ -3,6 +3,7 @@
 import asyncio
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Annotated, Literal
 
 import typer
@@ -48,7 +49,8 @@ def attack(
     run: Annotated[
         Path | None, option("RUN", "Run whose tasks and responses are used, with its rubrics.")
     ] = None,
-    limit: Annotated[int | None, option("N", "Attack the first N tasks.", min=1)] = None,
+    sample: Annotated[int | None, option("N", "Attack N tasks, drawn by chance.", min=1)] = None,
+    seed: Annotated[int, option("S", "Seed of --sample.", min=0)] = 0,
     only: Annotated[
         Literal["configured"] | None, option(None, "Measure the config's own defences alone.")
     ] = None,
@@ -80,7 +82,7 @@ def attack(
     Example:
         jurygraph attack --config jury.yaml --dry-run
         jurygraph attack --config jury.yaml --suite injection --gate "rate<=0.02, honest_rate>=0.9"
-        jurygraph attack --config jury.yaml --run run --only configured
+        jurygraph attack --config jury.yaml --run run --only configured --sample 20
     """
     if run is not None and tasks is not None:
         raise InputError("expected one of --tasks TASKS and --run RUN")
@@ -106,9 +108,9 @@ def attack(
             attacked_tasks = load_attack_tasks()
             source = "built-in tasks with their own rubrics, not this config's"
         task_count = len(attacked_tasks)
-        if limit and limit < task_count:
-            attacked_tasks = attacked_tasks[:limit]
-            source += f": the first {limit} of {task_count} (--limit)"
+        if sample and sample < task_count:
+            attacked_tasks = Random(seed).sample(attacked_tasks, sample)
+            source += f": {sample} of {task_count}, drawn by --seed {seed}"
         study = AttackStudy(jury, attacked_tasks, load_attacks(suite), only is not None)
         activity_label = "estimating" if dry_run else "attacking"
         threads = jury.context.threads

@@ -25,7 +25,8 @@ from jurygraph.cli.render.text import (
 )
 from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.errors import ConfigError, InputError, TraceMismatch
-from jurygraph.messages import join_names, shell_quote
+from jurygraph.messages import shell_quote
+from jurygraph.runs.integrity.signed_page import verify_page
 from jurygraph.runs.integrity.verification import VerificationResult
 from jurygraph.runs.integrity.verification import seal as seal_run
 from jurygraph.runs.integrity.verification import verify as verify_run
@@ -63,6 +64,8 @@ def verify(
     or whose replies are stored. Table files named by the tasks must then be below the current folder, unless
     --allow-files-outside is given.
 
+    RUN can also be a page that `study certify --key` signed; then its seal is checked.
+
     Exit codes: 0 no difference; 2 the run cannot be verified here; 5 differences: all are listed that can be told
     without what was changed, the first 20 records, texts and rewards, and the number of the others.
 
@@ -71,6 +74,13 @@ def verify(
         jurygraph verify run
         jurygraph verify run --deep --expect-head 9f2c…
     """
+    if run.is_file() and run.suffix != ".zip":  # a bundle has its own verify.py
+        if deep or expect_head:
+            raise InputError(
+                f"{run}: is a page; name a run that it is about to use --deep or --expect-head"
+            )
+        _verify_page(run, signer, json)
+        return
     members = list_run_folders(run)
     if members and (expect_head or signer):
         raise InputError(
@@ -102,15 +112,29 @@ def verify(
     if json:
         return
     for content in contents:
-        if content["unsigned"]:
-            print_message(
-                f"{content['unsigned']} erasures after the seal are unsigned; run `seal` to sign the run again"
-            )
-        if not content["closed"]:
-            print_message(
-                "the run is not closed: more records may follow this head, and without a head or a signer "
-                "from elsewhere nothing tells whether some did"
-            )
+        _warn_of_unproven_end(content)
+
+
+def _warn_of_unproven_end(content: JsonFields) -> None:
+    if content["unsigned"]:
+        print_message(
+            f"{content['unsigned']} erasures after the seal are unsigned; run `seal` to sign the run again"
+        )
+    if not content["closed"]:
+        print_message(
+            "the run is not closed: more records may follow this head, and without a head or a signer "
+            "from elsewhere nothing tells whether some did"
+        )
+
+
+def _verify_page(page: Path, signer: str | None, json: bool) -> None:
+    """Check the seal of a page that `study certify --key` signed, and print by whom it is."""
+    seal = verify_page(page, signer)
+    content = seal.model_dump(mode="json")
+    lines = [f"{page} is unchanged since {seal.signed_at}", f"sealed  by {seal.public_key}"]
+    print_report(json, content, map(escape_line, lines))
+    if signer is None:
+        print_message("a changed page could be signed by another key: compare it, or name --signer")
 
 
 def _verify_run(
@@ -325,7 +349,7 @@ def _find_labelled_responses(run: Path, label: list[str] | None) -> list[str]:
     """Return the ids of the responses with these labels. Raises `InputError` where none has them."""
     with Run.open(run) as stored_run:
         ids = [*ResponseSelection(label=label).select(stored_run, attrgetter("response_id"))]
-    print_message(f"with the label: {join_names(ids)}")
+    print_message(f"with the label: {', '.join(ids)}")
     return ids
 
 
@@ -333,7 +357,7 @@ def _format_erasure_lines(result: ErasureResult, dry_run: bool) -> Iterator[str]
     verb = "would erase" if dry_run else "erased"
     yield f"{verb} {result.erased} texts, and {result.erased_in_others} others that contained it"
     if result.responses:
-        names = join_names(result.responses)
+        names = ", ".join(result.responses)
         yield f"{verb} text or words of verdicts of other responses: {names}"
     if result.replies:
         yield f"removed {result.replies} replies from the cache"

@@ -334,9 +334,11 @@ def _choose_exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -
         code = ExitCode.INCONCLUSIVE
     elif summary.failed:
         share = f"{summary.failed} of {summary.responses} rewards failed and have no value"
-        has_rewards_or_failures = summary.failed < summary.responses or bool(summary.failures)
-        unanswered_causes = [] if has_rewards_or_failures else summary.unanswered[:1]
-        print_message("; ".join([share, *unanswered_causes]))
+        min_coverage = jury.config.failure.min_coverage
+        causes = [f"each needs {min_coverage:g} of its weight judged (failure.min_coverage)"]
+        if summary.failed == summary.responses and not summary.failures:
+            causes = summary.unanswered[:1]
+        print_message("; ".join([share, *causes]))
         print_messages(_advise_settings(options, summary, jury.config))
         print_messages(filter(None, [summary.left_out.warning]))
         code = ExitCode.SOME_FAILED

@@ -313,6 +313,9 @@ def certify(
     question: QuestionOption = None,
     classes: ClassWordsOption = None,
     attacks: Annotated[Path | None, option("F", "What `jurygraph attack --json` printed.")] = None,
+    key: Annotated[
+        Path | None, option("F", "Ed25519 private key, as of `seal`, to sign the page.")
+    ] = None,
     *,
     people: PeopleChoice,
     output: ReportOutputOptions,
@@ -330,11 +333,19 @@ def certify(
     Example:
         jurygraph study certify lab/variants lab/repeats
         jurygraph study certify run --labels people.csv --attacks attacks.json --html judge.html
+        jurygraph study certify run --key key.pem > judge.md
+        jurygraph verify judge.md --signer public.pem
     """
+    from jurygraph.runs.integrity.signed_page import sign_page
+    from jurygraph.runs.integrity.verification import load_private_key
     from jurygraph.studies.certificate import PeopleStudy
     from jurygraph.studies.certificate import certify as certify_runs
     from jurygraph.studies.judge import unnamed_question_note
 
+    if key is not None:
+        if output.json:
+            raise InputError("--key: signs a page of Markdown or HTML; remove --json")
+        output = replace(output, sign=partial(sign_page, key=load_private_key(key)))
     people_study = None
     if labels:
         columns = select_named_columns(id=item, target=target, reviewer=reviewer, agent=agent)

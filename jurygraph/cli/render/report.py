@@ -34,6 +34,7 @@ from jurygraph.cli.render.text import (
     print_result_lines,
     progress,
 )
+from jurygraph.cli.streams import make_current_redactor
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
@@ -53,7 +54,7 @@ _OPTION_BY_OUTPUT_KIND = {
 class ReportOutputOptions:
     """The forms in which a report is wanted. Raises `InputError`, before any work, if one of them is impossible.
 
-    `title` is the heading of the page of HTML.
+    `title` is the heading of the page of HTML. `sign` adds a seal to a page, of Markdown or HTML.
     """
 
     json: bool = False
@@ -62,6 +63,7 @@ class ReportOutputOptions:
     html: Path | None = None
     title: str = ""
     sources: tuple[str, ...] = ()
+    sign: Callable[[str], str] = str
 
     def __post_init__(self) -> None:
         if self.json and self.markdown:
@@ -84,7 +86,9 @@ class ReportOutputOptions:
         if self.json:
             print_report(True, report.to_json(), ())
         elif self.markdown:
-            print_result(report.to_markdown(command_line.get()).removesuffix("\n"))
+            # a secret that were removed later would break the seal
+            page = make_current_redactor().redact_text(report.to_markdown(command_line.get()))
+            print_result(self.sign(page).removesuffix("\n"))
         else:
             print_result_lines(format_report_lines(report.content))
         if not self.markdown:  # a page has its notes
@@ -119,7 +123,7 @@ class ReportOutputOptions:
                 f"{self.html}: without plots, which need matplotlib; pip install 'jurygraph[plot]'"
             )
         page = render_study(report, self.title, command_line.get(), plot_pictures)
-        write_output(str(self.html), [page.encode()])
+        write_output(str(self.html), [self.sign(page).encode()])
         print_message(f"wrote {self.html}")
 
 

@@ -293,9 +293,12 @@ class RecordChain:
                     self.texts += 1
                     text = next(stored_texts, None)
                 self.links.append(self._stored_link)
-        while text is not None:
-            self._add_changed_text(text[0], "belongs to no record")
-            text = next(stored_texts, None)
+        # one finding for a tail that was cut off, however many texts it had
+        require(
+            text is None,
+            f"the records end too early, or texts were added: after record {len(self.links) - 1} "
+            "some are left",
+        )
         require(len(self.links) >= max(2, self._group.stop), "the records end too early")
 
     def find_differences(

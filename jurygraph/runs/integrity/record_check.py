@@ -5,12 +5,17 @@ recomputes the rewards, which costs several times as much.
 """
 
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.integrity.offline_verifier import Differences, RecordChain
+from jurygraph.messages import list_first
+from jurygraph.runs.integrity.offline_verifier import MAX_LISTED, Differences, RecordChain
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.folder import CONFIG_FILE
+from jurygraph.runs.store.header import setting_differences
 from jurygraph.runs.store.ledger import Ledger, LedgerRecord, Text, reading
+from jurygraph.sources.config import Document, YamlError
 
 _RECORDS_PER_REPORT = 100
 
@@ -24,6 +29,28 @@ def require_records_as_written(run: Run, report: ProgressCallback) -> None:
     for ledger in dict.fromkeys((*run.ledger.members, *run.source.ledger.members)):
         # texts only of records that were there when the run was opened: a run may grow meanwhile
         check_record_chain(ledger, ledger.stored_texts(1, ledger.count), report)
+
+
+def require_config_file_as_written(run: Run) -> None:
+    """Raise `TraceMismatch` unless the config in the folder of a run is there as written, with what was changed."""
+    path = run.folder / CONFIG_FILE
+    if not path.is_file():
+        raise TraceMismatch(f"{path}: is missing; put it back from a copy of this run")
+    content = path.read_bytes()
+    if sha256(content).hexdigest() == run.header.config_file:
+        return
+    # as recorded: what later versions add to the settings is not in the file either
+    settings_in_run = run.ledger.record_at(1).content["config"]
+    try:
+        settings = Document(content.decode(errors="replace")).value or {}
+        changed_settings = list(setting_differences(settings_in_run, settings))
+    except YamlError as error:
+        changed_settings = [str(error)]
+    what_changed = "; ".join(list_first(changed_settings, MAX_LISTED))
+    raise TraceMismatch(
+        f"{path}: is not the config that was written; it has been changed: "
+        f"{what_changed or 'its settings are the same, its comments or line breaks are not'}"
+    )
 
 
 def check_record_chain(

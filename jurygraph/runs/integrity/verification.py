@@ -18,7 +18,7 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, TYPE_CHECKING, Annotated, Literal, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, Annotated, Literal, NamedTuple, Self, cast
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from pydantic import Field, StringConstraints, ValidationError
@@ -36,10 +36,14 @@ from jurygraph.errors import InputError, JurygraphError, TraceMismatch
 from jurygraph.messages import list_first, shell_quote
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.offline_verifier import MAX_LISTED, RecordChain
-from jurygraph.runs.integrity.record_check import check_record_chain, require_records_as_written
+from jurygraph.runs.integrity.record_check import (
+    check_record_chain,
+    require_config_file_as_written,
+    require_records_as_written,
+)
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.atomic_files import write_atomically
-from jurygraph.runs.store.folder import CONFIG_FILE, SEAL_FILE, require_config_file_as_written
+from jurygraph.runs.store.folder import CONFIG_FILE, SEAL_FILE
 from jurygraph.runs.store.header import changes, format_value
 from jurygraph.runs.store.ledger import Ledger, LedgerRecord, Text, record_label
 from jurygraph.runs.store.packing import RecordBody, pack_reward
@@ -169,7 +173,7 @@ def _verify_snapshot(
         base = None if run.base is None else _verify_base(run, run.base, report, signer)
     is_readable = not mismatches  # else nothing can be told of what rests on all records
     with _collecting(mismatches):
-        require_config_file_as_written(run.folder, run.header.config_file)
+        require_config_file_as_written(run)
     with _collecting(mismatches):
         run_seal = read_seal(run.folder, signer)
         if run_seal is not None and is_readable:
@@ -266,23 +270,30 @@ _SIGNING_KEY_HINT = (
     "make one with `openssl genpkey -algorithm ed25519 -out key.pem` or `ssh-keygen "
     "-t ed25519 -N '' -f key`"
 )
-_HexDigits = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
+Digest = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 
 
-class Seal(FrozenModel):
-    """The content of seal.json, which is canonical JSON and a newline.
+class Signature(FrozenModel):
+    """A signature with its time; a file of it is canonical JSON and a newline.
 
-    `signature` is over the line "jurygraph seal" and the canonical JSON of all other fields; `head` is the link of
-    record number `records`; `public_key` and `signature` are the raw bytes in hexadecimal.
+    `signature` is over the line "jurygraph seal" and the canonical JSON of all other fields; `public_key` and
+    `signature` are the raw bytes in hexadecimal.
     """
 
     version: Literal[1] = 1
-    run: str
-    records: Annotated[int, Field(strict=True, ge=1)]
-    head: _HexDigits
-    signed_at: str
-    public_key: _HexDigits
+    signed_at: str = ""
+    public_key: Digest = "0" * 64
     signature: Annotated[str, StringConstraints(pattern="^[0-9a-f]{128}$")] = "0" * 128
+
+    def sign(self, key: "Ed25519PrivateKey") -> Self:
+        """Return it signed by a key, now."""
+        unsigned = self.model_copy(
+            update={
+                "signed_at": datetime.now(UTC).isoformat(timespec="seconds"),
+                "public_key": key.public_key().public_bytes_raw().hex(),
+            }
+        )
+        return unsigned.model_copy(update={"signature": key.sign(unsigned.signed_bytes).hex()})
 
     @property
     def signed_bytes(self) -> bytes:
@@ -293,6 +304,44 @@ class Seal(FrozenModel):
     @property
     def to_bytes(self) -> bytes:
         return canonical_json(self.model_dump(mode="json")) + b"\n"
+
+    @classmethod
+    def parse(cls, content: bytes, path: Path, signer: _KeyName | None) -> Self:
+        """Return what is signed in a file, with a valid signature, by the `signer` if one is expected.
+
+        Raises as `read_seal` does.
+        """
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+        expected = None if signer is None else load_public_key(signer)
+        try:
+            seal = cls.model_validate_json(content)
+            public_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(seal.public_key))
+            public_key.verify(bytes.fromhex(seal.signature), seal.signed_bytes)
+        except ValidationError:
+            raise TraceMismatch(f"{path}: is not a valid seal; it has been changed") from None
+        except InvalidSignature:
+            raise TraceMismatch(
+                f"{path}: the signature is invalid; it or the signed records have been changed"
+            ) from None
+        if seal.to_bytes != content:
+            raise TraceMismatch(
+                f"{path}: is not in the form that jurygraph writes; it has been changed"
+            )
+        if expected not in (None, seal.public_key):
+            raise TraceMismatch(
+                f"{path}: is by the key {seal.public_key}, not by the one in {signer}, {expected}"
+            )
+        return seal
+
+
+class Seal(Signature):
+    """The content of seal.json: `head` is the link of record number `records`."""
+
+    run: str
+    records: Annotated[int, Field(strict=True, ge=1)]
+    head: Digest
 
 
 def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
@@ -311,25 +360,16 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
             f"{shell_quote(run.folder)}`"
         )
     verification = verify(run, report)
-    unsigned_seal = Seal(
-        run=run.id,
-        records=verification.records,
-        head=verification.head,
-        signed_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        public_key=key.public_key().public_bytes_raw().hex(),
-    )
+    signed_seal = Seal(run=run.id, records=verification.records, head=verification.head).sign(key)
     earlier_seal = read_seal(run.folder)
     if earlier_seal is not None:
-        if earlier_seal.public_key != unsigned_seal.public_key:
+        if earlier_seal.public_key != signed_seal.public_key:
             raise InputError(
                 f"{run.folder}: is sealed by another key, {earlier_seal.public_key}; "
                 f"keep {SEAL_FILE} somewhere else and remove it, then seal the run again"
             )
-        if earlier_seal.head == unsigned_seal.head:
+        if earlier_seal.head == signed_seal.head:
             return earlier_seal
-    signed_seal = unsigned_seal.model_copy(
-        update={"signature": key.sign(unsigned_seal.signed_bytes).hex()}
-    )
     write_atomically(run.folder / SEAL_FILE, signed_seal.to_bytes)
     return signed_seal
 
@@ -340,38 +380,16 @@ def read_seal(folder: Path, signer: _KeyName | None = None) -> Seal | None:
     `signer` is the Ed25519 key that must have signed it: 64 hexadecimal digits, or a file with a public key (PEM or
     OpenSSH). Raises `InputError` where the file holds none, and `TraceMismatch` with the problem of the seal.
     """
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    expected = None if signer is None else load_public_key(signer)
     path = folder / SEAL_FILE
-    if not path.exists():
-        if expected is not None:
-            raise TraceMismatch(
-                f"{path}: is missing, and the run should be sealed by the key in {signer}; "
-                "it was never sealed (`jurygraph seal` does that), or lost its seal"
-            )
-        return None
-    content = path.read_bytes()
-    try:
-        seal = Seal.model_validate_json(content)
-        public_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(seal.public_key))
-        public_key.verify(bytes.fromhex(seal.signature), seal.signed_bytes)
-    except ValidationError:
-        raise TraceMismatch(f"{path}: is not a valid seal; it has been changed") from None
-    except InvalidSignature:
+    if path.exists():
+        return Seal.parse(path.read_bytes(), path, signer)
+    if signer is not None:
+        load_public_key(signer)
         raise TraceMismatch(
-            f"{path}: the signature is invalid; it or the signed records have been changed"
-        ) from None
-    if seal.to_bytes != content:
-        raise TraceMismatch(
-            f"{path}: is not in the form that jurygraph writes; it has been changed"
+            f"{path}: is missing, and the run should be sealed by the key in {signer}; "
+            "it was never sealed (`jurygraph seal` does that), or lost its seal"
         )
-    if expected not in (None, seal.public_key):
-        raise TraceMismatch(
-            f"{path}: is by the key {seal.public_key}, not by the one in {signer}, {expected}"
-        )
-    return seal
+    return None
 
 
 def _check_seal(
@@ -384,7 +402,10 @@ def _check_seal(
             f"{path}: is the seal of another run, {run_seal.run}; this one is {run.id}"
         )
     if record_chain.head_digests_by_record().get(run_seal.records) != run_seal.head:
-        raise TraceMismatch(f"{path}: is of other records: some were changed, added or lost")
+        raise TraceMismatch(
+            f"{path}: is of {run_seal.records} other records, and {run.ledger.count} are there: "
+            "some were changed, added or lost"
+        )
     erasure_count = run.ledger.count - run_seal.records
     if signer is not None and erasure_count:
         raise TraceMismatch(

@@ -6,12 +6,11 @@ import os
 import socket
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import IO
 from zipfile import is_zipfile
 
-from jurygraph.errors import InputError, TraceMismatch
+from jurygraph.errors import InputError
 from jurygraph.messages import join_names, shell_quote
 from jurygraph.runs.store.atomic_files import REPLACEMENT_FILE_GLOB
 from jurygraph.schema import Config
@@ -177,15 +176,6 @@ def discard_index(folder: Path) -> None:
 
 def encode_config(config: Config) -> bytes:
     return (_CONFIG_COMMENT + to_yaml(config.model_dump(mode="json"))).encode()
-
-
-def require_config_file_as_written(folder: Path, digest: str) -> None:
-    """Raise `TraceMismatch` unless the config in the folder of a run is there, and has this SHA-256."""
-    path = folder / CONFIG_FILE
-    if not path.is_file():
-        raise TraceMismatch(f"{path}: is missing; put it back from a copy of this run")
-    if sha256(path.read_bytes()).hexdigest() != digest:
-        raise TraceMismatch(f"{path}: is not the config that was written; it has been changed")
 
 
 _MAX_LOCK_HOLDER_LENGTH = 1_000  # characters

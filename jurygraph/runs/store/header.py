@@ -143,9 +143,7 @@ def differences(run: RunHeader, current: RunHeader) -> Iterator[str]:
         yield f"{_describe_shard(run)} in the run and {_describe_shard(current)} here"
     settings_in_run = _judging_settings(run.config)
     settings = _judging_settings(current.config)
-    for change in changes(settings_in_run, settings):
-        key, value_in_run, value = _first_difference(*change)
-        yield f"config {key} is {format_value(value_in_run)} in the run and {format_value(value)} here"
+    yield from setting_differences(settings_in_run, settings)
     for judge in (None, *current.config.models):
         yield from _identity_differences(run, current, judge)
     for role in ("evaluator", "deriver", "tool", "combiner"):
@@ -315,6 +313,13 @@ def changes(old: Any, new: Any, path: str = "") -> Iterator[ValueChange]:
             yield from changes(old_item, new_item, f"{path}[{index}]")
     elif old != new:
         yield path, old, new
+
+
+def setting_differences(settings_in_run: Any, settings: Any) -> Iterator[str]:
+    """Yield what differs between the config of a run and another one, a sentence for each setting."""
+    for change in changes(settings_in_run, settings):
+        key, value_in_run, value = _first_difference(*change)
+        yield f"config {key or 'as a whole'} is {format_value(value_in_run)} in the run and {format_value(value)} here"
 
 
 def _first_difference(path: str, old: Any, new: Any) -> ValueChange:

@@ -19,8 +19,9 @@ from typing import NamedTuple
 from jurygraph.display import ProgressCallback, ignore_progress
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.messages import quote, shell_quote
+from jurygraph.runs.integrity.record_check import require_config_file_as_written
 from jurygraph.runs.run import Run, relocated_header_fields
-from jurygraph.runs.store.folder import list_run_folders, require_config_file_as_written
+from jurygraph.runs.store.folder import list_run_folders
 from jurygraph.runs.store.header import RunHeader, differences
 from jurygraph.runs.store.ledger import LedgerRecord, RecordCopy, record_label
 from jurygraph.runs.store.packing import RecordBody
@@ -63,7 +64,7 @@ def merge_shards(
         refuse_existing_run(out)
         for run in shards:
             stack.enter_context(run.ledger.snapshot_transaction())
-            require_config_file_as_written(run.folder, run.header.config_file)
+            require_config_file_as_written(run)
         header = _merged_header(shards, out)
         report = stack.enter_context(progress(header.extent.responses))
         with WritableRun.create(

@@ -86,6 +86,8 @@ _OldAndNewReward = tuple[float | None, float | None]
 class RescoringResult(NamedTuple):
     """The result of re-scoring: the number of changed rewards, and the means and failure counts before and after.
 
+    `largest_change` is of rewards that have a value before and after; None without one.
+
     `kept` responses have the reward that they had: the texts of their task, of which a decision is made, are erased.
     """
 
@@ -95,6 +97,7 @@ class RescoringResult(NamedTuple):
     mean_after: float | None
     failed_before: int
     failed_after: int
+    largest_change: float | None
     kept: int
 
 
@@ -133,15 +136,19 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
         for group in run.group_records()
         if run.stored_task_record(group.key) is None
     )
+    differences = [new - old for old, new in values if old is not None and new is not None]
     before = [old for old, _ in values]
     after = [new for _, new in values]
     return RescoringResult(
         responses=len(values),
-        changed=sum(_is_reward_changed(old, new) for old, new in values),
+        changed=sum((old is None) != (new is None) for old, new in values)
+        # as a comparison of both runs would say it
+        + sum(abs(difference) >= ROUNDING_TOLERANCE for difference in differences),
         mean_before=mean_without_none(before),
         mean_after=mean_without_none(after),
         failed_before=before.count(None),
         failed_after=after.count(None),
+        largest_change=max(differences, key=abs, default=None),
         kept=0 if config == run.config else sum(erased_sizes),
     )
 
@@ -183,13 +190,6 @@ def _trace_drafts(
     for trace, reward in rewards:
         values.append((trace.reward["value"], reward["value"]))
         yield RecordDraft("trace", trace.response_id, {"base": trace.record.seq, "reward": reward})
-
-
-def _is_reward_changed(old: float | None, new: float | None) -> bool:
-    """Return whether a reward is another one now, as a comparison of both runs would say it."""
-    if old is None or new is None:
-        return old is not new
-    return abs(new - old) >= ROUNDING_TOLERANCE
 
 
 def refuse_changed_questions(run: Run, config: Config) -> None:

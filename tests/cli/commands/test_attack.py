@@ -102,9 +102,9 @@ def test_a_dry_run_estimates_the_requests_and_sends_nothing(project: Project, se
     assert json.loads(ended.out)["model"]["expected"]["calls"] > 0
     assert "calls" in project.attack("--dry-run").out
     project.tasks.write_text("".join(json.dumps({**TASK, "id": name}) + "\n" for name in "ab"))
-    first = project.attack("--dry-run", "--limit", 1).out
-    assert "tasks.jsonl: the first 1 of 2 (--limit)" in first
-    assert "(--limit)" not in project.attack("--dry-run", "--limit", 2).out
+    drawn = project.attack("--dry-run", "--sample", 1, "--seed", 3).out
+    assert "tasks.jsonl: 1 of 2, drawn by --seed 3" in drawn
+    assert "drawn" not in project.attack("--dry-run", "--sample", 2).out
 
 
 @all_rows(

@@ -21,13 +21,14 @@ def test_rescore_prints_the_changes_and_the_command_to_compare(
     assert ended.code == 0
     assert ended.out.splitlines() == [
         "rewards",
-        "─────────────  ───────",
-        "responses            4",
-        "changed              3",
-        "mean before    -0.0625",
-        "mean after      0.3125",
-        "failed before        0",
-        "failed after         0",
+        "──────────────  ───────",
+        "responses             4",
+        "changed               3",
+        "mean before     -0.0625",
+        "mean after       0.3125",
+        "failed before         0",
+        "failed after          0",
+        "largest change   0.5000",
     ]
     again = tmp_path / "again"
     assert ended.err == f"compare: jurygraph compare {scored_folder} {again}\n"
@@ -53,6 +54,7 @@ def test_json_gives_exact_numbers(scored_once: Path, run: Command, tmp_path: Pat
         "mean_after": 0.3125,
         "failed_before": 0,
         "failed_after": 0,
+        "largest_change": 0.5,
         "kept": 0,
     }
 

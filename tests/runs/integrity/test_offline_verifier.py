@@ -327,7 +327,7 @@ class TestForgedRecords:
             (lambda r: last_record(r, "run").update(kind="survey"), "has no business there"),
             (lambda r: last_record(r, "survey").update(kind="comment"), "has no business there"),
             (lambda r: last_record(r, "task")["body"].update(decision="none"), "cannot be read"),
-            (lambda r: r.clear(), r"record \d+: text: belongs to no record"),
+            (lambda r: r.clear(), r"end too early, or texts were added: after record 0 "),
             (repeat_record("task"), "is after the end, or twice"),
             (append_record("task"), "is after the end, or twice"),
             (append_record("erasure", ids=[5 << 20]), "was erased and is there"),
@@ -423,7 +423,7 @@ def test_missing_and_added_texts_are_found(unpacked_bundle: Path, verify: Verify
     path.write_bytes(b"".join(lines[:3] + lines[4:]))
     assert "record 6: task 't2': is missing and was not erased" in verify(unpacked_bundle).err
     path.write_bytes(b"".join(lines) + canonical_json({"id": 7, "salt": "", "content": ""}) + b"\n")
-    assert "record 0: text: belongs to no record" in verify(unpacked_bundle).err
+    assert "texts were added: after record 24 some are left" in verify(unpacked_bundle).err
     # each changed record is named, and a line that cannot be read is the last
     records_path = unpacked_bundle / "records.jsonl"
     record_lines = records_path.read_bytes().splitlines(keepends=True)

@@ -175,7 +175,7 @@ class TestChecking:
         execute_sql(sealed_run / LEDGER_FILE, "DELETE FROM records WHERE kind = 'close'")
         with pytest.raises(
             TraceMismatch,
-            match=r"seal\.json: is of other records: some were changed, added or lost",
+            match=r"seal\.json: is of 24 other records, and 23 are there: some were changed, added or lost",
         ):
             find_seal(sealed_run)
 

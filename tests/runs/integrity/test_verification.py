@@ -171,18 +171,34 @@ def test_each_changed_prompt_reply_and_reason_is_named_with_its_response(tmp_pat
 
 
 def test_a_lost_close_record_is_found_by_an_expected_head_alone(plain: Path) -> None:
-    execute_sql(plain / run_folder.LEDGER_FILE, "DELETE FROM records WHERE kind = 'close'")
+    path = plain / run_folder.LEDGER_FILE
+    execute_sql(path, "DELETE FROM records WHERE kind = 'close'")
     assert not verify_run(plain).closed
+    # what was cut off with texts that are still there is one finding, not one for each of them
+    execute_sql(path, "DELETE FROM records WHERE seq > 4")
+    with pytest.raises(
+        TraceMismatch, match="end too early, or texts were added: after record 4 "
+    ) as raised:
+        verify_run(plain)
+    assert len(raised.value.__notes__) == 1
 
 
 def test_a_changed_or_missing_config_is_found(plain: Path) -> None:
     path = plain / run_folder.CONFIG_FILE
     kept = path.read_text()
-    for changed in (kept.replace("tone: 1.0", "tone: 2.0"), kept[:-1], ""):
+    for changed, difference in (
+        (kept.replace("tone: 1.0", "tone: 2.0"), "config reward.tone is 1.0 in the run and 2.0 "),
+        (kept.replace("  tone: 1.0\n", "  tune: 1.0\n"), ".tone is 1.0 in .*; .*tune is none in "),
+        (kept[:-1], "its settings are the same"),
+        ("", r"config version is 1 in the run and none here; .*; and \d+ more"),
+        ("- a", "config as a whole is .* in the run and "),
+        ("a: [", "is not valid YAML"),
+    ):
         assert changed != kept
         path.write_text(changed)
         with pytest.raises(
-            TraceMismatch, match=r"config\.yaml: is not the config that was written"
+            TraceMismatch,
+            match=rf"config\.yaml: is not the config that was written.*: .*{difference}",
         ):
             verify_run(plain)
     path.unlink()

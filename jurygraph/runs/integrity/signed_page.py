@@ -1,0 +1,47 @@
+"""Sign a page about runs with the key of a seal, and check that it is still what was signed.
+
+The seal is a comment at the end of the page, both in Markdown and in HTML, so that one file is handed on.
+"""
+
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jurygraph.errors import TraceMismatch
+from jurygraph.runs.integrity.verification import Digest, Signature
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+_BEGINNING = b"<!-- jurygraph seal\n"
+_END = b"-->\n"
+
+
+class PageSeal(Signature):
+    """The seal of a page: `page` is the SHA-256 of all that stands before it."""
+
+    page: Digest
+
+
+def sign_page(page: str, key: "Ed25519PrivateKey") -> str:
+    """Return a page, which ends in a line break, with its seal."""
+    content = page.encode()
+    seal = PageSeal(page=sha256(content).hexdigest()).sign(key)
+    return (content + _BEGINNING + seal.to_bytes + _END).decode()
+
+
+def verify_page(path: Path, signer: Path | str | None = None) -> PageSeal:
+    """Return the seal of a page in a file.
+
+    Raises `TraceMismatch` where the page has none, or was changed, and as `read_seal` for another signer.
+    """
+    content, beginning, seal_json = path.read_bytes().rpartition(_BEGINNING)
+    if not beginning:
+        raise TraceMismatch(
+            f"{path}: is no run, and no page with a seal, as `jurygraph study certify --key F` "
+            "prints it; it was never signed, or lost its seal"
+        )
+    seal = PageSeal.parse(seal_json.removesuffix(_END), path, signer)
+    if seal.page != sha256(content).hexdigest():
+        raise TraceMismatch(f"{path}: is not the page that was signed; it has been changed")
+    return seal
