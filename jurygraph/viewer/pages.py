@@ -118,6 +118,7 @@ class DisplayedRun:
                 "worst": read_table_page(self.index, TableQuery(sort="reward"), rows=5),
             }
             self.decided = collect_decision_methods(self.run)
+            self.fault = self.fault or self.index.fault
         end = monotonic()
         self.next_update_time = end + _UPDATE_PAUSE_FACTOR * (end - start)
 

@@ -61,7 +61,8 @@ _SQL_BY_KIND = {
 }
 """By kind of name: the expression of the value in its column."""
 _THRESHOLD_SQL_BY_KIND = {
-    "component": "responses.number IN (SELECT response FROM components WHERE component = {number} AND counted {sign} ?)",
+    "component": """responses.number IN
+        (SELECT response FROM components WHERE component = {number} AND counted {sign} ?)""",
     "question": f"{_SQL_BY_KIND['question']} {{sign}} ?",
     "label": """responses.number IN
         (SELECT response FROM labels WHERE label = {number} AND typeof(value) <> 'text' AND value {sign} ?)""",
