@@ -319,6 +319,9 @@ def send_config(displayed_run: DisplayedRun, request: web.Request) -> web.Respon
     fields = config.model_dump(mode="json", exclude_defaults=True)
     if config.gates:  # the default of a `kind` is what says which gate it is
         fields["gates"] = [gate.model_dump(mode="json") for gate in config.gates]
+    for model in fields.get("models", {}).values():
+        if model.get("calls") == {}:  # as those of the config
+            del model["calls"]
     comments = [f"# {escape_hidden_characters(setting)}" for setting in changes.settings]
     heading = f"# The config of {displayed_run.name} with these settings:"
     text = "\n".join([heading, *comments, to_yaml(fields)])

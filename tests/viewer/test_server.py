@@ -216,6 +216,7 @@ def test_settings_that_were_tried_are_a_config_to_take_along(
     text = browser.open("/a/config.yaml?set=reward.place%3D0.25", rubrics)
     assert browser.headers["Content-Disposition"].startswith("attachment")
     assert "null" not in text
+    assert "calls: {}" not in text
     (tmp_path / "jury.yaml").write_text(text)
     with closing(Run.open(rubrics)) as run:
         expected = apply_settings(run.config, ["reward.place=0.25"])
