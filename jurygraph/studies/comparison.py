@@ -431,9 +431,8 @@ def _paired_verdicts(
     a: ComparedResponse, b: ComparedResponse
 ) -> Iterator[tuple[ComparedVerdictKey, SampleMeanVerdict, SampleMeanVerdict]]:
     """Yield each verdict of A and that of B, in the order of the verdicts: a set has another one in each process."""
-    in_a, in_b = dict(a.verdicts), dict(b.verdicts)  # once: those of an index are packed
-    for key in {**in_a, **in_b}:
-        yield key, _find_verdict(in_a, key), _find_verdict(in_b, key)
+    for key in {**a.verdicts, **b.verdicts}:
+        yield key, _find_verdict(a.verdicts, key), _find_verdict(b.verdicts, key)
 
 
 def _find_verdict(
