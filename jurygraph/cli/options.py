@@ -114,7 +114,7 @@ WhereOption = Annotated[
     list[str] | None,
     option(
         "CONDITION",
-        "Only responses where this holds: faithful<0.5, label.step=312; repeat it for several.",
+        "Only responses where this holds: faithful<0.5, label.step=312; `and` joins several.",
         "--where",
     ),
 ]

@@ -440,8 +440,8 @@ class JudgeEvaluator(BatchEvaluator):
         profile: ReplyVerbosity = "full"
         """`full`, or `compact` for fewer tokens."""
         rotate: StrictBool = True
-        """Whether later samples show the items in another order; `false` repeats the identical input, so that samples
-        differ by the model's chance alone."""
+        """Whether later samples show the items in another order; with `false` they differ by the model's chance
+        alone."""
 
     layer: Layer = "model"
     uses_model = True
@@ -578,11 +578,13 @@ class Criteria(JudgeEvaluator):
             | Annotated[tuple[OwnCriterion, ...], _NONEMPTY_FIELD]
             | None
         ) = None
-        """Criteria of its own: texts by id, or a list of texts and of criteria as in a rubric. They are judged in every
-        task, in place of its rubric, and form a component of the evaluator's name: their mean by weight."""
+        """Criteria of its own: texts by id, or a list of texts and of criteria as in a rubric. They replace the
+        rubric of every task, and form a component of the evaluator's name: their mean by weight."""
         parts: Literal["met", "probability"] = "met"
-        """Whether each of a criterion's parts is met or not, or has a probability that multiplies its weight, as in the
-        authors' scripts of GEAR for PLawBench."""
+        """Whether each of a criterion's parts is met or not, or has a probability that multiplies its weight, as in
+        GEAR's scripts for PLawBench."""
+        instructions: NonEmptySentence | None = None
+        """Text for the judge, such as how strict to be."""
 
         @property
         def own(self) -> tuple[Criterion, ...]:
@@ -610,6 +612,8 @@ class Criteria(JudgeEvaluator):
     settings: Params
 
     def _set_up_from_settings(self) -> None:
+        if self.settings.instructions is not None:
+            self.prompt = load_prompt("instructed-criteria")
         self._own = {criterion.id: criterion for criterion in self.settings.own}
         if self._own:
             self.audience = "task"
@@ -626,6 +630,10 @@ class Criteria(JudgeEvaluator):
             criterion_params = {**params, "criterion": content}
             questions.append(self.question(view, name, params=criterion_params))
         return questions
+
+    def prompt_variables(self, inputs: EvaluatorInput) -> ReadOnlyFields:
+        instructions = self.settings.instructions
+        return {} if instructions is None else {"instructions": instructions}
 
     def item(self, inputs: EvaluatorInput) -> Item:
         about = self._own[inputs.question.subject] if self._own else inputs.task.about

@@ -813,10 +813,11 @@ def _find_replaced_groups(groups: Iterable[LedgerRecord]) -> set[int]:
     last: dict[tuple[Any, ...], int] = {}
     replaced_record_numbers = set()
     for group in groups:
-        body = group.content
-        name = group.key, body.get("phase"), body["step"]
-        if body.get("again"):
-            replaced_record_numbers.add(last[name])
+        with reading(record_label(group)):
+            body = group.content
+            name = group.key, body.get("phase"), body["step"]
+            if body.get("again"):
+                replaced_record_numbers.add(last[name])
         last[name] = group.seq
     return replaced_record_numbers
 

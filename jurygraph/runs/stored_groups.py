@@ -159,21 +159,14 @@ def read_stored_groups(run: Run) -> Iterator[StoredGroup]:
         raise TraceMismatch(f"{run.ledger.path}: has traces that {run.source.folder} does not have")
 
 
-def read_stored_group_range(run: Run, after: int, up_to_record: int) -> Iterator[StoredGroup]:
-    """Yield the groups whose records have numbers above `after` and up to `up_to_record`, as they were stored.
+def read_stored_group(run: Run, record: LedgerRecord) -> StoredGroup:
+    """Return the group of a record, in a run with verdicts of its own; its link is not checked.
 
-    For an index of a run with verdicts of its own: links are not checked, and a group that replaces another comes, too.
     Raises `TraceMismatch` where a record cannot be read.
     """
-    for record in run.ledger.records("group", after, up_to_record):
-        task = run.task_record(record.key).content
-        yield _build_stored_group(
-            run,
-            record,
-            _read_record_body(run, record),
-            (task["survey"], task["decision"]),
-            None,
-        )
+    task = run.task_record(record.key).content
+    body = _read_record_body(run, record)
+    return _build_stored_group(run, record, body, (task["survey"], task["decision"]), None)
 
 
 def _build_stored_group(

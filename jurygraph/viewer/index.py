@@ -36,7 +36,7 @@ from jurygraph.runs.store.packing import (
 from jurygraph.runs.stored_groups import (
     StoredGroup,
     TraceWithoutTexts,
-    read_stored_group_range,
+    read_stored_group,
     read_stored_groups,
 )
 from jurygraph.runs.workflows.deciding import DecisionKey, PackedGroupVerdicts, pack_group
@@ -288,7 +288,7 @@ class RunIndex:
         """Add the groups whose records have numbers above `after` and up to `up_to_record`, some in each
         transaction."""
         if self.run.base is None:
-            groups = read_stored_group_range(self.run, after, up_to_record)
+            groups = self._read_groups(after, up_to_record)
         else:
             groups = iter(()) if after else read_stored_groups(self.run)
         while batch := list(islice(groups, _GROUPS_PER_BATCH)):
@@ -297,12 +297,28 @@ class RunIndex:
                     add(group)
             report(sum(len(group.traces) for group in batch))
 
+    def _read_groups(self, after: int, up_to_record: int) -> Iterator[StoredGroup]:
+        """Yield the groups as they were stored, with those that are replaced, but for any that cannot be read."""
+        for record in self.run.ledger.records("group", after, up_to_record):
+            try:
+                yield read_stored_group(self.run, record)
+            except TraceMismatch as error:
+                self._set_index_property("fault", str(error))
+
+    @property
+    def fault(self) -> str:
+        """The record for which a group is missing in the index, since it cannot be read; empty without one."""
+        ((value,),) = self.fetch_rows("SELECT max(value) FROM facts WHERE name = 'fault'")
+        return value or ""
+
     def _fits_run(self) -> bool:
         try:
             facts = dict(self.fetch_rows("SELECT name, value FROM facts"))
         except sqlite3.DatabaseError:
             return False
         if facts.get("version") != INDEX_VERSION or facts.get("run") != self.run.id:
+            return False
+        if "fault" in facts:  # which may be mended
             return False
         records = facts["records"]
         if records > self.run.ledger.count:

@@ -5,6 +5,7 @@ They are called by the `_repr_html_` of `Run` and `Explanation`, which import th
 
 from contextlib import closing
 
+from jurygraph.errors import TraceMismatch
 from jurygraph.explanation import Explanation
 from jurygraph.runs.run import Run
 from jurygraph.viewer.documents import TemplateContext, render_notebook_fragment
@@ -37,6 +38,8 @@ def draw_run(run: Run) -> str:
     if context["is_read"]:
         with closing(RunIndex(run, is_index_temporary=True)) as index:
             index.update()
+            if index.fault:
+                raise TraceMismatch(index.fault)
             context |= run_overview_context(index)
             lowest = index.fetch_rows(SELECT_LOWEST_REWARDS_SQL, 1)
         if lowest:

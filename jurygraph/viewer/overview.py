@@ -185,7 +185,8 @@ def _read_component_words(index: RunIndex) -> dict[str, str]:
         " GROUP BY component HAVING count(*) = 1"
     )
     words: dict[str, str] = {}
-    for (task,) in index.fetch_rows("SELECT name FROM names WHERE kind = 'task' LIMIT 1"):
+    first_task = "SELECT name FROM names WHERE number = (SELECT min(task) FROM responses)"
+    for (task,) in index.fetch_rows(first_task):
         words = find_words_by_question(index.run, task)
     return {name: words.get(asked, "") for name, asked in rows}
 

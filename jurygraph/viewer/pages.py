@@ -118,6 +118,7 @@ class DisplayedRun:
                 "worst": read_table_page(self.index, TableQuery(sort="reward"), rows=5),
             }
             self.decided = collect_decision_methods(self.run)
+            self.fault = self.fault or self.index.fault
         end = monotonic()
         self.next_update_time = end + _UPDATE_PAUSE_FACTOR * (end - start)
 
@@ -318,6 +319,9 @@ def send_config(displayed_run: DisplayedRun, request: web.Request) -> web.Respon
     fields = config.model_dump(mode="json", exclude_defaults=True)
     if config.gates:  # the default of a `kind` is what says which gate it is
         fields["gates"] = [gate.model_dump(mode="json") for gate in config.gates]
+    for model in fields.get("models", {}).values():
+        if model.get("calls") == {}:  # as those of the config
+            del model["calls"]
     comments = [f"# {escape_hidden_characters(setting)}" for setting in changes.settings]
     heading = f"# The config of {displayed_run.name} with these settings:"
     text = "\n".join([heading, *comments, to_yaml(fields)])

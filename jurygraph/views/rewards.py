@@ -146,14 +146,26 @@ class ResponseSelection(NamedTuple):
             if not name or not separator:
                 raise InputError(f"--label: expected NAME=VALUE, such as step=312, got {text!r}")
             labels.append((name, value))
-        conditions = filter(None, map(_LABEL_CONDITION_PATTERN.fullmatch, self.where or ()))
+        conditions = filter(None, map(_LABEL_CONDITION_PATTERN.fullmatch, self.conditions))
         return [*labels, *((match[1], match[2]) for match in conditions)]
+
+    @property
+    def conditions(self) -> list[str]:
+        """Return the texts of single conditions, which `and` may join; it may stand in the value of a label, too."""
+        conditions: list[str] = []
+        for text in self.where or ():
+            for index, part in enumerate(text.split(" and ")):
+                if index and not _is_condition(part):
+                    conditions[-1] += f" and {part}"
+                else:
+                    conditions.append(part)
+        return conditions
 
     @property
     def thresholds(self) -> list[CiThreshold]:
         """Return the conditions on numbers. Raises `InputError` for a text that is no condition."""
         thresholds = []
-        for text in self.where or ():
+        for text in self.conditions:
             if _LABEL_CONDITION_PATTERN.fullmatch(text):
                 continue  # as `label`
             condition, _ = parse_threshold(text)
@@ -245,6 +257,10 @@ class ResponseSelection(NamedTuple):
     def _includes_trace(self, trace: TraceWithoutTexts) -> bool:
         statuses = (None, trace.status, "gated" if trace.gates else None)
         return self.agent in (None, trace.agent) and self.status in statuses
+
+
+def _is_condition(text: str) -> bool:
+    return bool(_LABEL_CONDITION_PATTERN.fullmatch(text) or parse_threshold(text)[0])
 
 
 class RewardTable(NamedTuple):

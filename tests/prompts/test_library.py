@@ -50,6 +50,10 @@ VERSIONS = {
     "extract": ("1", "9a54dc3697bea8e40230f33f7ac33410d67083ab501673ee0219e5f1a50378e5"),
     "graph-edges": ("2", "c706ae3f6ecc46de3e4e1b1ab7b87920012e5d35aea0d62d21d0aec6ec1eca12"),
     "graph-roles": ("2", "4dd9bb05f2d5ad79ebeca70b42d8cd7208a60a527d39d76d44599fe578e5861f"),
+    "instructed-criteria": (
+        "2 with instructions",
+        "093dac39cf0d42b6a89dda2efbbfde9da6f5ca59232202202c9c1ea1a4d1319a",
+    ),
     "investigate": ("2", "abecd1016afc36a3476a759c4e842927131559f132d4a4015cb1e45dff08efd6"),
     "items": ("2", "5755ecd0c8ed77c001eedcf070dcd22e1dcdcaf1fdf73d41c1a4066df1b72351"),
     "judge": ("1", "d1e6df29f5235d01ca549bbb4516983f9a707e7b90d9ec927b25bc6f979b559a"),
@@ -98,6 +102,7 @@ FILLED: dict[str, dict[str, Any]] = {
     "judge": {**SHOWN, "question": "Is it kind?"},
     "items": {**SHOWN, **ITEMS, "question": "# Criteria"},
     "criteria": {**SHOWN, **ITEMS},
+    "instructed-criteria": {**SHOWN, **ITEMS, "instructions": "Be strict."},
     "preferences": {**SHOWN, **ITEMS, "profile": "likes cats"},
     "extract": {
         **SHOWN,
@@ -193,7 +198,7 @@ FILLED: dict[str, dict[str, Any]] = {
 }
 """What each prompt can be filled with."""
 
-OURS = {"question", "domain", "worked_examples", "operation"}
+OURS = {"question", "instructions", "domain", "worked_examples", "operation"}
 """Variables whose texts nobody else wrote: another prompt of ours, and what we or the user say of a field."""
 
 MANNERS = [

@@ -61,7 +61,8 @@ def rubrics(tmp_path: Path) -> Path:
     """A run with rubrics that have an edge, several samples, pairs and a gate."""
     tasks = write_tasks(tmp_path, make_tasks())
     gates = [{"kind": "format", "component": "place", "below": 0.3}]
-    score(tmp_path / "rubrics", tasks, {**FULL_CONFIG, "gates": gates})
+    models = {"mini": "openai/gpt-5-mini"}
+    score(tmp_path / "rubrics", tasks, {**FULL_CONFIG, "gates": gates, "models": models})
     return tmp_path / "rubrics"
 
 

@@ -377,7 +377,7 @@ def test_a_group_that_is_scored_again_replaces_the_one_that_infrastructure_faile
 
 
 def test_labels_are_columns_choices_and_words(tmp_path: Path) -> None:
-    values: list[Any] = [2, 10, "ten", True, 0.5, {"of": [1]}, None]
+    values: list[Any] = [2, 10, "ten and a bit", True, 0.5, {"of": [1]}, None]
     responses = [
         jg.Response(
             id=f"r{number}", text="well", labels={"step": value, "by": f"hand {number % 2}"}
@@ -392,7 +392,7 @@ def test_labels_are_columns_choices_and_words(tmp_path: Path) -> None:
         index.update()
         facets = filter_values_by_field(index)
         assert facets["label.by"] == [("hand 0", 4), ("hand 1", 3)]
-        in_order = ["0.5", "2", "10", "null", "ten", "true", '{"of": [1]}']
+        in_order = ["0.5", "2", "10", "null", "ten and a bit", "true", '{"of": [1]}']
         assert [facet.value for facet in facets["label.step"]] == in_order
         for text in in_order:
             query = TableQuery.from_url({"label.step": text, "columns": "label.by"})
@@ -408,9 +408,18 @@ def test_labels_are_columns_choices_and_words(tmp_path: Path) -> None:
         assert by_step[-1] == "bare"
         assert names(index, sort="-label.step")[-2:] == ["r4", "bare"]
         assert names(index, search="hand ten") == ["r2"]
-        for conditions in (["label.step=2"], ["polite<0.3", "label.step=2"], ["reward>=1"]):
+        for conditions, number in (
+            (["label.step=2"], 1),
+            (["polite<0.3", "label.step=2"], 1),
+            (["polite<0.3 and label.by=hand 1 and label.step=10"], 1),
+            (["label.by=hand 0 and label.step=ten and a bit"], 1),
+            (["label.step=ten and a bit"], 1),
+            (["label.step=2 and polite<0.3"], 1),
+            (["reward>=1"], 0),
+        ):
             selected = ResponseSelection(where=conditions)
             shown = list(selected.select(run, lambda trace: trace.response_id))
+            assert len(shown) == number
             rows = read_table_page(index, TableQuery.from_url({}, conditions)).rows
             assert [row.response for row in rows] == shown
         for condition, message in (("reward", "is no condition"), ("rewrd<1", "mean reward")):

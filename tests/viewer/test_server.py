@@ -9,10 +9,12 @@ from urllib.parse import quote
 import pytest
 
 import jurygraph as jg
+from jurygraph.errors import TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
 from jurygraph.sources import read_config
 from jurygraph.sources.config import apply_settings
+from jurygraph.viewer.notebook import draw_run
 from jurygraph.viewer.words import TERM_TOOLTIPS
 from tests.rows import all_rows
 from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, write_tasks
@@ -154,6 +156,15 @@ def test_a_damaged_run_is_named_and_not_shown(letters: Path, browser: Browser) -
     page = browser.open("/a/response?id=ann/0", letters)
     assert browser.status == 400
     assert "it has been changed" in page
+    (letters / "index.sqlite").unlink()
+    for _ in "made", "opened":
+        overview, table = browser.open_all(["/a/", "/a/responses?search=please"], letters)
+        for page in overview, table:
+            assert "This run was changed." in page
+            assert "(trace &#39;ann/0&#39;)" in page
+        assert ("id=bob%2F0" in table, "id=ann%2F1" in table) == (True, False)
+    with Run.open(letters) as run, pytest.raises(TraceMismatch, match="ann/0"):
+        draw_run(run)
 
 
 def test_the_overview_of_a_changed_run_with_unsupported_findings_says_so(
@@ -205,6 +216,7 @@ def test_settings_that_were_tried_are_a_config_to_take_along(
     text = browser.open("/a/config.yaml?set=reward.place%3D0.25", rubrics)
     assert browser.headers["Content-Disposition"].startswith("attachment")
     assert "null" not in text
+    assert "calls: {}" not in text
     (tmp_path / "jury.yaml").write_text(text)
     with closing(Run.open(rubrics)) as run:
         expected = apply_settings(run.config, ["reward.place=0.25"])

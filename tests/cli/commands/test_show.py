@@ -40,6 +40,7 @@ def test_show_is_a_table_of_rewards_with_their_components(scored_folder: Path, r
     [
         (["polite<0.5"], ["door/b", "salt/a", "salt/b"]),
         (["polite < 0.5", "reward>=-0.25"], ["door/b", "salt/a"]),
+        (["polite < 0.5 and reward>=-0.25"], ["door/b", "salt/a"]),
         (["shaky==0"], ["door/b"]),
         (["agent>0"], []),  # a text is in no order of numbers
     ],
@@ -63,6 +64,7 @@ def test_only_where_all_conditions_on_columns_hold(
     [
         ("polight<1", "error: --where: there is no column 'polight'; did you mean polite?"),
         ("polite", "error: --where: 'polite' is no condition; write it as in 'reward<0.5'"),
+        ("reward<1 and polite", "error: --where: 'reward<1 and polite' is no condition; write"),
         ("polite<high", "error: --where: 'polite<high' is no condition; write it as in"),
         ("label.session<1", "no column 'label.session'; known: response, agent, status"),
         ("nothing_like_it<1", "known: response, agent, status, reward"),

@@ -2,10 +2,12 @@
 
 import json
 import math
+import re
 from typing import Any
 
 import pytest
 
+import jurygraph as jg
 from tests.judges.criteria.scripted_judge import (
     binary_reply,
     criterion_reply,
@@ -192,6 +194,30 @@ def test_a_compact_profile_asks_for_neither_reasons_nor_quotations() -> None:
     assert [(one.status, one.score, one.reason, one.evidence) for one in trace.verdicts] == [
         ("ok", 0.9, "", ())
     ] * 2
+
+
+# Instructions
+
+
+def test_instructions_of_the_config_are_all_that_they_add_to_a_request() -> None:
+    bodies = []
+    for params in {}, {"instructions": "{{ Be strict. }}"}:
+        (trace,), (body,) = score_by_script(
+            find_everything,
+            rubric("a"),
+            responses("Dear Ann"),
+            use=[{"use": "criteria", "params": params}],
+        )
+        bodies.append(body)
+    plain, instructed = (user_message(body) for body in bodies)
+    added = "\n\n# Instructions\n\n{{ Be strict. }}"
+    assert re.sub("[0-9a-f]{12,}", "", instructed.replace(added, "")) == re.sub(
+        "[0-9a-f]{12,}", "", plain
+    )
+    assert added in instructed
+    assert {call.prompt for call in trace.calls} == {"instructed-criteria"}
+    with pytest.raises(jg.ConfigError, match=r"params\.instructions: is empty"):
+        jg.Jury(evaluators=[{"use": "criteria", "params": {"instructions": " "}}])
 
 
 # Defences that are taken down
