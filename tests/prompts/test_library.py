@@ -51,8 +51,8 @@ VERSIONS = {
     "graph-edges": ("2", "c706ae3f6ecc46de3e4e1b1ab7b87920012e5d35aea0d62d21d0aec6ec1eca12"),
     "graph-roles": ("2", "4dd9bb05f2d5ad79ebeca70b42d8cd7208a60a527d39d76d44599fe578e5861f"),
     "instructed-criteria": (
-        "2 with instructions",
-        "093dac39cf0d42b6a89dda2efbbfde9da6f5ca59232202202c9c1ea1a4d1319a",
+        "2-instructed",
+        "b9b8efc2486f6bcf71718aa79bf878aad1e2f3b61f16349b570c9769aa4d62d8",
     ),
     "investigate": ("2", "abecd1016afc36a3476a759c4e842927131559f132d4a4015cb1e45dff08efd6"),
     "items": ("2", "5755ecd0c8ed77c001eedcf070dcd22e1dcdcaf1fdf73d41c1a4066df1b72351"),
