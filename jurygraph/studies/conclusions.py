@@ -460,25 +460,31 @@ def _describe_guessers(test: AlternativeAnnotator) -> str:
 
 
 def conclude_reviewers(
-    judges: FigureRows, differences: FigureRows, reviewers: Mapping[str, FigureRows]
+    judges: FigureRows,
+    differences: FigureRows,
+    reviewers: Mapping[str, FigureRows],
+    all_pairs: bool = True,
 ) -> list[str]:
-    """Return the conclusion on the judge with the least error in each dimension, and the next one."""
+    """Return for whom the judge is better than their own mean, in each dimension, and for all whether a judge for each
+    reviewer is worth it; with `all_pairs` also how the other judges compare."""
     conclusion = []
     for dimension, persons in reviewers.items():
         judges_of_dimension, differences_of_judges = (
             [row for row in rows if (row["dimension"] or "all") == dimension]
             for rows in (judges, differences)
         )
-        paragraphs = _conclude_dimension(judges_of_dimension, differences_of_judges, persons)
+        paragraphs = _conclude_dimension(
+            judges_of_dimension, differences_of_judges, persons, all_pairs
+        )
         conclusion += [f"{dimension}: {paragraph}" for paragraph in paragraphs]
     return conclusion
 
 
 def _conclude_dimension(
-    judges: FigureRows, differences: FigureRows, persons: FigureRows
+    judges: FigureRows, differences: FigureRows, persons: FigureRows, all_pairs: bool
 ) -> Iterator[str]:
     pairs = {frozenset((row["first"], row["second"])): row for row in differences}
-    yield from _describe_nearest_judges(persons)
+    yield from _describe_states(persons)
     if PLANNED_PAIR in pairs:
         yield _describe_planned_pair(pairs.pop(PLANNED_PAIR), judges, persons)
     ranked_judges = sorted(
@@ -500,6 +506,13 @@ def _conclude_dimension(
             f"{subject} predicts {best['coverage']:.0%} of the ratings, and judges are compared on {best['n']} of "
             f"{total}, those that all predict. {limiting['judge']} leaves out most: "
             f"{describe_omissions(limiting['left_out'])}."
+        )
+    if not all_pairs:
+        return
+    if best["judge"] == "neighbours":
+        yield (
+            "`score` does not have neighbours: to bring a judge with a model nearer to them, show it more ratings "
+            "(`shots`), and those of similar queries (`choice: similar`)."
         )
     if _PERSONAL_AND_OTHERS_MEAN in pairs:
         yield _describe_nearer_judge(pairs.pop(_PERSONAL_AND_OTHERS_MEAN))
@@ -537,36 +550,54 @@ _MAX_PERSONS_DESCRIBED = 20
 SHORT_JUDGE_NAMES = {"own-history": "own mean", "item-mean": "mean of others"}
 
 
-def describe_nearest_judge(row: Figures) -> str:
-    """Return which judge of new items is the nearest to a reviewer, and how sure that is."""
-    name = SHORT_JUDGE_NAMES.get(row["use"], row["use"])
-    if row["use_p"] < SIGNIFICANCE_LEVEL:
-        return f"{name}, surely"
-    return {None: "-", "own mean": "none surely nearer than own mean"}.get(name, f"{name}, perhaps")
+MIN_TESTED_ITEMS = 6
+"""Of fewer, no test can tell: a judge that only guesses is nearer in all of five with a chance of 0.06, 2 · ½⁵."""
+_VERDICT_BY_STATE = {
+    "better": "{judge} is better than their own mean, and may replace a first look",
+    "worse": "{judge} is worse than their own mean: do not replace this person",
+    "unknown": "whether {judge} is better than their own mean cannot be told yet, so far it is {tendency}",
+    "too few": "too few ratings to tell whether {judge} is better than their own mean",
+    None: "there is no own mean to compare {judge} with",
+}
 
 
-def _describe_nearest_judges(persons: FigureRows) -> Iterator[str]:
-    """Yield for each person whether to trust the judge, how far off it is, and which one is the nearest, the surest
-    first: surely is against every other judge of new items."""
-    described = sorted(filter(itemgetter("use"), persons), key=itemgetter("use_p"))
+def describe_state(row: Figures) -> str:
+    """Return in a few words what the judge is for a reviewer, beside the reviewer's own mean."""
+    names = {"better": "better", "worse": "worse", "too few": "too few ratings", None: "-"}
+    return names.get(row["state"]) or f"cannot be told yet, so far {_describe_tendency(row)}"
+
+
+def _describe_tendency(row: Figures) -> str:
+    gain = row["own_mean_gain"]
+    if gain is None or not gain.value:
+        return "as good"
+    return "better" if gain.value > 0.0 else "worse"
+
+
+def _describe_states(persons: FigureRows) -> Iterator[str]:
+    """Yield for each person what the judge is beside their own mean, those first of whom that can be told; without a
+    judge, what it has to beat."""
+    order = [*_VERDICT_BY_STATE]
+    described = [row for row in persons if row["error"]]
+    described.sort(key=lambda row: order.index(row["state"]))
     for row in described[:_MAX_PERSONS_DESCRIBED]:
-        judge = row["judge"]
-        errors = row["mae"]
-        nearest = describe_nearest_judge(row)
-        own_mean = errors.get("own-history")
-        compared = "" if own_mean is None else f", own mean by {own_mean:.2f}"
-        trust = "trust" if nearest == f"{judge}, surely" else "do not yet trust"
-        yield (
-            f"{row['reviewer']}: {trust} {judge}: off by {errors[judge]:.2f} on average over "
-            f"{format_count(row['n'], 'rating')}{compared}; nearest: {nearest}."
+        ratings = format_count(row["error_n"], "rating")
+        error = f"off by {_cell_text(row['error'])} on average over {ratings}"
+        if not row["has_model"]:
+            yield f"{row['reviewer']}: their own mean is {error}, which a judge has to beat."
+            continue
+        verdict = _VERDICT_BY_STATE[row["state"]].format(
+            judge=row["judge"], tendency=_describe_tendency(row)
         )
+        own_mean = "" if row["own_mean"] is None else f", own mean by {row['own_mean']:.2f}"
+        need = ""
+        if row["state"] == "unknown":
+            tests = row["own_mean_tests"]
+            gain = row["own_mean_gain"]
+            need = describe_needed_count(gain, 0.0, row["error_n"], "ratings", tests)
+        yield f"{row['reviewer']}: {verdict}: {error}{own_mean}.{need}"
     if len(described) > _MAX_PERSONS_DESCRIBED:
         yield f"{len(described) - _MAX_PERSONS_DESCRIBED} more reviewers: see the table."
-    if any(row["use"] == "neighbours" for row in persons):
-        yield (
-            "`score` does not have neighbours: to bring a judge with a model nearer to them, show it more ratings "
-            "(`shots`), and those of similar queries (`choice: similar`)."
-        )
 
 
 def name_with_examples(judge: str, shots: int | None) -> str:

@@ -1,4 +1,4 @@
-"""The tables of `study reviewers`: first for each reviewer which judge is nearest, then how near each judge is.
+"""The tables of `study reviewers`: first what the judge is for each reviewer, then how near each judge is.
 
 What few readers need is laid out on demand: every pair of judges, tests for every reviewer, and reasons.
 """
@@ -12,9 +12,10 @@ from typing import Any
 from jurygraph.messages import join_names, shorten
 from jurygraph.studies.agreement import dimension_domain_name
 from jurygraph.studies.conclusions import (
+    MIN_TESTED_ITEMS,
     PLANNED_PAIR,
     SHORT_JUDGE_NAMES,
-    describe_nearest_judge,
+    describe_state,
     has_equal_predictions,
 )
 from jurygraph.studies.report import Columns, FigureRows, Figures, ReportSections, ReportTable
@@ -28,24 +29,34 @@ _MAX_REASONS_LISTED = 8
 _MAX_REASON_LENGTH = 90
 
 
+_STATE_RULE = (
+    "Better or worse than own mean is by Student's t over the person's items, as intervals here are, for all people of "
+    f"the table together (Holm), from {MIN_TESTED_ITEMS} items on."
+)
+
+
 def lay_out_sections(figures: Figures, all_tables: bool) -> ReportSections:
     """Yield the tables in the order in which they are read; those of detail only with `all_tables`."""
-    for dimension, reviewers in groupby(figures["reviewers"], key=dimension_domain_name):
-        yield _reviewer_table(dimension, list(reviewers), all_tables)
+    for dimension, rows in groupby(figures["reviewers"], key=dimension_domain_name):
+        reviewers = list(rows)
+        if reviewers[0]["has_model"]:
+            yield _state_table(dimension, reviewers)
+            yield _STATE_RULE
+        if all_tables or not reviewers[0]["has_model"]:
+            yield _reviewer_table(dimension, reviewers)
     yield (
-        "MAE: how far a judge is off on average, on ratings that all judges predict; nearest: of the judges of new "
-        "items, which others have not rated, surely if by a test for all judges and reviewers together (Holm); bias: "
-        "what the judge gives above the person"
+        "MAE: how far a judge is off on average, on ratings that all judges predict; bias: what the judge gives above "
+        "the person"
     )
     yield _judge_table("judge", figures["judges"])
     folds = join_names(dict.fromkeys(row["fold"] for row in figures["judges"] if row["fold"]))
     rule = folds and f" A model's is the {folds} (`panel`), without those that lack a quotation."
     yield (
         "Each prediction is from other ratings (leave-one-out), never from one of the same item or group. Judges "
-        "without a model are yardsticks, which `score` does not have; they learn from all other ratings here and in "
-        f"the history of a run, and its judges from that alone.{rule} Alpha is {figures['level']}. Intervals here are "
-        "over reviewers, those of differences over reviewers and items, each for itself; personalized and aggregate "
-        "are compared on ratings that both predict."
+        "without a model are yardsticks, which `score` does not have; they learn from the history of a run, as its "
+        "judges do, and without one from the other ratings; others' scores of the judged item are those here."
+        f"{rule} Alpha is {figures['level']}. Intervals here are over reviewers, those of differences over reviewers "
+        "and items, each for itself; personalized and aggregate are compared on ratings that both predict."
     )
     if all_tables:
         yield from _detail_tables(figures)
@@ -53,28 +64,35 @@ def lay_out_sections(figures: Figures, all_tables: bool) -> ReportSections:
         yield "more tables (each pair of judges, more of each reviewer, numbers of examples, reasons): --all"
 
 
-def _reviewer_table(dimension: str, reviewers: FigureRows, all_columns: bool) -> ReportTable:
-    """Return the error of each judge for each reviewer of a dimension, and which is the nearest."""
+def _state_table(dimension: str, reviewers: FigureRows) -> ReportTable:
+    """Return what the judge is for each reviewer of a dimension, beside the reviewer's own mean."""
+    columns: Columns = {
+        f"{dimension}, reviewer": "reviewer",
+        "judge beside own mean": describe_state,
+        "n": "error_n",
+        f"{reviewers[0]['judge']} off by (95 %)": "error",
+        "own mean off by": "own_mean",
+    }
+    return ReportTable.of(columns, reviewers, left=2, digits=2, most=_MAX_ROWS_LISTED)
+
+
+def _reviewer_table(dimension: str, reviewers: FigureRows) -> ReportTable:
+    """Return the error of each judge for each reviewer of a dimension, on ratings that all judges predict."""
     rows = [{**row, **row["mae"]} for row in reviewers]
     judges = rows[0]["mae"]
-    judge = rows[0]["judge"]
-    columns: dict[str, Any] = {
-        f"MAE of {dimension}, reviewer": "reviewer",
-        "nearest": describe_nearest_judge,
-        "n": "n",
-    }
+    columns: dict[str, Any] = {f"MAE of {dimension}, reviewer": "reviewer", "n": "n"}
     # what others gave comes last: a new item has no such scores
     for name in sorted(judges, key=PEER_BASELINE_NAMES.__contains__):
         columns[SHORT_JUDGE_NAMES.get(name, name)] = name
     if judges.keys() >= PLANNED_PAIR:
         columns["aggregate - personalized (95 %, this reviewer alone)"] = "gain"
-        if all_columns:
-            columns |= {"n of both": "gain_n", "its p (Holm, all reviewers)": "gain_p"}
-    if judge not in BASELINES_WITHOUT_MODEL:
+        columns |= {"n of both": "gain_n", "p of that (Holm, all reviewers)": "gain_p"}
+    if rows[0]["has_model"]:
+        columns["own mean - judge (95 %, all reviewers together)"] = "own_mean_gain"
+        columns["p of that (Holm)"] = "own_mean_p"
         columns["bias (95 %)"] = "bias"
-        if all_columns:
-            columns[f"rank correlation of {judge} (95 %)"] = "rank_correlation"
-    return ReportTable.of(columns, rows, left=2, digits=2, most=_MAX_ROWS_LISTED)
+        columns[f"rank correlation of {rows[0]['judge']} (95 %)"] = "rank_correlation"
+    return ReportTable.of(columns, rows, left=1, digits=2, most=_MAX_ROWS_LISTED)
 
 
 def _detail_tables(figures: Figures) -> ReportSections:

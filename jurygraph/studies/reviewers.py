@@ -34,6 +34,7 @@ from jurygraph.inference.agreement import (
     rank_correlation,
 )
 from jurygraph.inference.clusters import (
+    bonferroni_interval,
     cluster_numbers,
     divide_or_nan,
     mean_with_cluster_interval,
@@ -56,6 +57,7 @@ from jurygraph.runs.run import Run
 from jurygraph.schema import ComponentInput, Config, RecordedVerdict
 from jurygraph.schema.config import EvaluatorUse, PanelConfig
 from jurygraph.schema.frozen_model import JsonFields, RawParams
+from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import RatingsFile
 from jurygraph.studies import symbols
 from jurygraph.studies.agreement import (
@@ -64,7 +66,9 @@ from jurygraph.studies.agreement import (
     notes_on_scores,
     to_dimension_ratings,
 )
+from jurygraph.studies.alternative_annotator import SIGNIFICANCE_LEVEL
 from jurygraph.studies.conclusions import (
+    MIN_TESTED_ITEMS,
     PLANNED_PAIR,
     PLANNED_PAIRS,
     conclude_draws,
@@ -81,6 +85,7 @@ from jurygraph.studies.reasons import (
     tf_idf,
 )
 from jurygraph.studies.report import (
+    FigureRows,
     Figures,
     IntervalCell,
     Plot,
@@ -91,7 +96,11 @@ from jurygraph.studies.report import (
     describe_range,
     omission_notes,
 )
-from jurygraph.studies.reviewer_tables import PEER_BASELINE_NAMES, lay_out_sections
+from jurygraph.studies.reviewer_tables import (
+    BASELINES_WITHOUT_MODEL,
+    PEER_BASELINE_NAMES,
+    lay_out_sections,
+)
 
 _LOGGER = logging.getLogger(__name__)
 _NEAR_COPY_COSINE = 0.9
@@ -149,51 +158,66 @@ def predict(
     seeds: int,
     texts: Mapping[str, str],
     vectorize: TextVectorizer = tf_idf,
+    *,
+    is_learned: Bools | None = None,
 ) -> Iterator[Predictions]:
     """Yield the predictions of judges without a model, for each number of examples that changes them.
 
     `own-history` is the mean of own scores: of so many, drawn for each rating and seed, and of all. `neighbours` is the
     mean of the own scores of the items whose `texts` (by key) are the most similar. `item-mean` is the mean of what the
-    others gave the item, and `rater-offset` adds how far the reviewer's other scores are above those means.
+    others gave the item, and `rater-offset` adds how far the reviewer's other scores are above those means. With
+    `is_learned` [n], scores of these rows alone are learned from, and those of the others alone are predicted.
     """
     counts = sorted({shot for shot in shots if shot > 0})
+    is_learned = np.ones(len(part.score), dtype=np.bool_) if is_learned is None else is_learned
     if "own-history" in judges:
         draws = range(seeds if counts else 0)
-        by_seed = [_mean_of_own_scores(part, counts, _make_random_order(seed)) for seed in draws]
+        by_seed = [
+            _mean_of_own_scores(part, counts, _make_random_order(seed), is_learned)
+            for seed in draws
+        ]
         for count, drawn in zip(counts, zip(*by_seed, strict=True), strict=True):
             yield Predictions("own-history", count, np.stack(drawn))
-        history = _mean_of_other_groups(part, part.score)
+        history = _mean_of_other_groups(part, np.where(is_learned, part.score, np.nan))
         yield Predictions("own-history", None, history[None])
     if "neighbours" in judges and counts:
         order = _make_text_similarity_order(part, texts, vectorize)
-        for count, means in zip(counts, _mean_of_own_scores(part, counts, order), strict=True):
+        means_of_own = _mean_of_own_scores(part, counts, order, is_learned)
+        for count, means in zip(counts, means_of_own, strict=True):
             yield Predictions("neighbours", count, means[None])
-    means_of_peers = mean_without_own_subgroup(part.score, part.item, np.arange(len(part.score)))
+    # a rating may be there twice, as learned and as judged, and is no peer of itself
+    peers = pair_numbers(part.item, is_learned.astype(np.int64))
+    means_of_peers = mean_without_own_subgroup(part.score, peers, np.arange(len(part.score)))
     if "item-mean" in judges:
         yield Predictions("item-mean", None, means_of_peers[None])
     if "rater-offset" in judges:
-        offset = _mean_of_other_groups(part, part.score - means_of_peers)
+        distances = np.where(is_learned, part.score - means_of_peers, np.nan)
+        offset = _mean_of_other_groups(part, distances)
         yield Predictions("rater-offset", None, (means_of_peers + offset)[None])
 
 
 def predict_after(
-    earlier: Sequence[Example], ratings: RatingsFile, part: DimensionRatings, *settings: Any
+    history: Sequence[Example], ratings: RatingsFile, part: DimensionRatings, *settings: Any
 ) -> Iterator[Predictions]:
-    """Yield the predictions of a part of the ratings by `predict` with its `settings`, from `earlier` ratings as well.
+    """Yield the predictions of a part of the ratings by `predict` with its `settings`, learned from a history alone.
 
-    Those are of other items than all of the file. A part without a dimension is of the only one that they have.
+    Without one they are learned from the other ratings. A part without a dimension is of the only one that it has.
     """
-    rows = [example for example in earlier if part.dimension in (None, example.dimension)]
+    examples = [example for example in history if part.dimension in (None, example.dimension)]
+    if not examples:
+        yield from predict(part, *settings)
+        return
     judged_rows = [
         rating
         for _, rating in ratings.rows
         if rating.score is not None and (rating.dimension or None) == part.dimension
     ]
-    all_ratings = to_dimension_ratings(part.name, [*rows, *judged_rows])
-    # the judged ratings are in the same order there, as no other is of their items
-    is_judged = np.isin(all_ratings.item, np.searchsorted(all_ratings.items, part.items))
-    for prediction in predict(all_ratings, *settings):
-        yield replace(prediction, values=prediction.values[:, is_judged])
+    all_rows: list[Rating | Example] = [*examples, *judged_rows]
+    rows = sorted(all_rows, key=lambda row: (row.reviewer, row.key))
+    is_learned = np.array([isinstance(row, Example) for row in rows])
+    all_ratings = to_dimension_ratings(part.name, rows)
+    for prediction in predict(all_ratings, *settings, is_learned=is_learned):
+        yield replace(prediction, values=prediction.values[:, ~is_learned])
 
 
 def absolute_errors(part: DimensionRatings, columns: Iterable[Predictions]) -> dict[str, Floats]:
@@ -215,12 +239,17 @@ def _mean_of_other_groups(part: DimensionRatings, values: Floats) -> Floats:
     return mean_without_own_subgroup(values, pool, pair_numbers(pool, part.group))
 
 
-def _mean_of_own_scores(part: DimensionRatings, counts: Sequence[int], order: Any) -> Floats:
-    """Return the mean of so many own scores, those of the least `order`, or of fewer where there are, [counts, n]."""
+def _mean_of_own_scores(
+    part: DimensionRatings, counts: Sequence[int], order: Any, is_learned: Bools
+) -> Floats:
+    """Return the mean of so many learned own scores, those of the least `order`, or of fewer where there are,
+    [counts, n]."""
     means = np.full((len(counts), len(part.score)), np.nan)
-    for history in members_by_cluster(_reviewer_domain_numbers(part)):
-        for start in range(0, len(history), _ROWS_PER_BATCH):
-            rows = history[start : start + _ROWS_PER_BATCH]
+    for members in members_by_cluster(_reviewer_domain_numbers(part)):
+        history = members[is_learned[members]]
+        judged = members if is_learned.all() else members[~is_learned[members]]
+        for start in range(0, len(judged), _ROWS_PER_BATCH):
+            rows = judged[start : start + _ROWS_PER_BATCH]
             is_same_group = part.group[rows, None] == part.group[history]
             keys = np.where(is_same_group, np.inf, order(rows, history))
             first = np.argsort(keys, axis=1, kind="stable")[:, : counts[-1]]
@@ -492,20 +521,26 @@ def read_run(
 def read_earlier_ratings(
     runs: Sequence[RunPredictions], ratings: RatingsFile, texts: Mapping[str, str]
 ) -> list[Example]:
-    """Return the history of the judges of runs without the items that are rated here, and without their `texts`.
+    """Return the history of the judges of runs; what rates an item or one of the `texts` here is of the item's group.
 
     Of several ratings of an item by a reviewer, in as many histories, one is returned. A history that cannot be read,
     or is not the one of the run any more, is left out with a warning.
     """
-    judged = set(chain(texts.values(), *((row.item, row.key) for _, row in ratings.rows)))
+    rows = [rating for _, rating in ratings.rows]
+    judged_rows = {texts[row.key]: row for row in rows if row.key in texts}
+    judged_rows |= {row.item: row for row in rows} | {row.key: row for row in rows}
     earlier = {}
     for digest, use in ChainMap({}, *(run.use_by_history for run in runs)).items():
         with suppress(InputError, ConfigError):
             judge = load_evaluator(use)
             if isinstance(judge, ReviewerJudge) and judge.history and judge.depends_on == digest:
                 for example in judge.history.examples:
-                    if judged.isdisjoint((example.item, example.key, example.text)):
-                        earlier[example.reviewer, example.key, example.dimension] = example
+                    names = (example.key, example.item, example.text)
+                    row = next(filter(None, map(judged_rows.get, names)), example)
+                    same_group = {"item": row.item, "group": row.group}
+                    earlier[example.reviewer, example.key, example.dimension] = example.model_copy(
+                        update=same_group
+                    )
                 continue
         message = "%s: is not as the run read it, so judges without a model do not learn from it"
         _LOGGER.warning(message, use.params.get("history"))
@@ -655,9 +690,12 @@ def report(
     interval over the reviewer's items and p-value (Holm, over reviewers), and of the last `judge`, the personalized one
     where there is one, its `bias` (judge less person) and its `rank_correlation`, with intervals over the reviewer's
     items, `measured`, what each judge with a model is off by over all ratings that it predicts, by its setting
-    (`MeasuredError`), and which judge of a new item is the nearest (`use`), with the p-value that it is nearer than
-    each other one (`use_p`, Holm, over reviewers); and `reasons`: the correlation of agreement with similar reasons,
-    of reviewers or those of a judge for them, over `pairs` of reviewers.
+    (`MeasuredError`), and its `error` with its interval over the reviewer's items, beside that of the `own_mean` on the
+    same `error_n` ratings: the `state` of the judge, `better` or `worse` than the own mean, `unknown` or `too few`
+    items, is by `own_mean_p` (Holm), and `own_mean_gain` is the own mean's error less the judge's, with an interval
+    that holds for all of the `own_mean_tests` reviewers together (no judge has a model: `error` is the own mean's, and
+    there is no state); and `reasons`: the correlation of agreement with similar reasons, of reviewers or those of a
+    judge for them, over `pairs` of reviewers.
     `matches` say how near a judge's reasons are to those of the person that it predicts (`own`), and to `others`' of
     the same item, and `side_by_side` has both texts.
     Errors are in units of the scores. For alpha a prediction counts as the nearest score that occurs.
@@ -683,7 +721,9 @@ def report(
     judges_without_peer_ratings = [
         row for row in figures["judges"] if row["judge"] not in PEER_BASELINE_NAMES
     ]
-    conclusion = conclude_reviewers(judges_without_peer_ratings, figures["differences"], reviewers)
+    conclusion = conclude_reviewers(
+        judges_without_peer_ratings, figures["differences"], reviewers, all_tables
+    )
     columns_of_parts = chain.from_iterable(columns for _, columns in judged)
     conclusion += conclude_draws(column.judge for column in columns_of_parts if column.is_one_draw)
     figures["reviewers"] = list(chain.from_iterable(reviewers.values()))
@@ -852,18 +892,49 @@ def _paired_reason_rows(part: DimensionRatings, columns: PredictionColumns) -> l
     return sorted(rows, key=lambda row: -abs(row["predicted"] - row["score"]))
 
 
-def _find_nearest_judge(errors: Mapping[str, Floats], groups: Ints) -> tuple[str | None, float]:
-    """Return the judge with the least mean error, of equal ones the first, and the largest p-value of a test that it is
-    nearer than another one, over groups; None and 1 without a judge."""
-    if not errors:
-        return None, 1.0
-    nearest, *others = sorted(errors, key=lambda judge: float(errors[judge].mean()))
-    p_values = []
-    for other in others:
-        lead = mean_with_cluster_interval(errors[other] - errors[nearest], groups)
-        p = t_test_p(lead)
-        p_values.append(1.0 if p is None else p)
-    return nearest, max(p_values, default=1.0)
+def _compare_with_own_mean(
+    part: DimensionRatings, errors: Mapping[str, Floats], judge: str, reviewer: int
+) -> Figures:
+    """Return how far off a judge is for a reviewer, and how much nearer than the own mean, on ratings of both.
+
+    The judge is the own mean itself where none has a model. The gain is an `Estimate`, whose p-value is for itself.
+    """
+    unknown = np.full(len(part.score), np.nan)
+    own_mean = errors.get("own-history", unknown)
+    has_model = judge not in BASELINES_WITHOUT_MODEL
+    judge_errors = errors[judge] if has_model else own_mean
+    gains = own_mean - judge_errors
+    is_judged = (part.reviewer == reviewer) & ~np.isnan(judge_errors)
+    is_compared = is_judged & ~np.isnan(gains)
+    gain = mean_with_cluster_interval(gains[is_compared], part.group[is_compared])
+    rows = is_compared if gain else is_judged
+    error = mean_with_cluster_interval(judge_errors[rows], part.group[rows])
+    is_tested = gain is not None and gain.clusters >= MIN_TESTED_ITEMS
+    return {
+        "has_model": has_model,
+        "error": error and as_interval(error.within(0.0, math.inf)),
+        "error_n": rows.sum(),
+        "own_mean": gain and own_mean[rows].mean(),
+        "own_mean_gain": gain,
+        "own_mean_p": t_test_p(gain) if is_tested else None,
+    }
+
+
+def _tell_states(reviewers: FigureRows) -> Iterator[Figures]:
+    """Yield the reviewers with the state of the judge, from p-values and gains that hold for all of them together."""
+    tests = sum(row["own_mean_p"] is not None for row in reviewers)
+    for row in adjust_p_values(reviewers, "own_mean_p"):
+        gain = row["own_mean_gain"]
+        p = row["own_mean_p"]
+        state = None
+        if row["has_model"] and gain is not None:
+            state = "unknown"
+            if gain.clusters < MIN_TESTED_ITEMS:
+                state = "too few"
+            elif p is not None and p < SIGNIFICANCE_LEVEL:
+                state = "better" if gain.value > 0.0 else "worse"
+        together = gain and IntervalCell(gain.value, *bonferroni_interval(gain, max(tests, 1)))
+        yield {**row, "own_mean_gain": together, "own_mean_tests": tests, "state": state}
 
 
 def _measure_settings(
@@ -897,21 +968,14 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
     errors = absolute_errors(part, columns)
     own_mean_errors = errors.get("own-history", np.full(len(part.score), np.nan))
     prediction = columns[-1]  # personalized where it is there: judges with a model come last
-    new_item_errors = {
-        judge: error for judge, error in errors.items() if judge not in PEER_BASELINE_NAMES
-    }
     shifts = (prediction.values - part.score).mean(axis=0)
     reviewers = []
     for index, name in enumerate(part.names):
         rows = common & (part.reviewer == index)
         groups = part.group[rows]
         mae = dict.fromkeys(errors)
-        nearest = None
-        use_p = 1.0
         if rows.any():
             mae = {judge: float(error[rows].mean()) for judge, error in errors.items()}
-            reviewer_errors = {judge: error[rows] for judge, error in new_item_errors.items()}
-            nearest, use_p = _find_nearest_judge(reviewer_errors, groups)
         gain = None
         compared = rows
         if errors.keys() >= PLANNED_PAIR:
@@ -934,11 +998,10 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
                 "judge": prediction.judge,
                 "bias": as_interval(bias),
                 "rank_correlation": as_interval(correlation),
-                "use": nearest,
-                "use_p": use_p,
+                **_compare_with_own_mean(part, errors, prediction.judge, index),
             }
         )
-    return adjust_p_values(adjust_p_values(reviewers, "gain_p"), "use_p")
+    return list(_tell_states(adjust_p_values(reviewers, "gain_p")))
 
 
 def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:

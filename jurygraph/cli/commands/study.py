@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from jurygraph.sources.file_rows import FileRows
     from jurygraph.studies.judge import JudgeStudy
     from jurygraph.studies.judgements import RunJudgements
+    from jurygraph.studies.reviewers import RunPredictions
 
 study = typer.Typer(
     help="Apply the measurements of the papers, to runs or simulations.",
@@ -780,7 +781,7 @@ class _ReviewerStudy:
         self._texts = texts_of(self._file, item_texts)
         self._shots = [_parse_count(count) for count in split_names(shots)]
         self._seeds = seeds
-        self._judges = _choose_compared_judges(judges, has_runs or bool(self._texts))
+        self._judges = _choose_compared_judges(judges, has_runs, bool(self._texts))
         self._parts = read_parts([self._file], repeat_remedy="keep one of the scores")
         self._designs = plan_runs(self._judges, self._shots, seeds)
         self._prompts: dict[str, str] = {}
@@ -873,23 +874,28 @@ class _ReviewerStudy:
                 (part, [*predict_after(earlier, ratings, part, *settings), *predictions_from_runs])
                 for part, predictions_from_runs in zip(parts, joined_predictions, strict=True)
             ]
-            next_steps = self._next_steps(run_folders[-1]) if run_folders else ()
+            next_steps = self._next_steps(run_folders[-1], runs) if run_folders else ()
             return compare_judges(predictions_by_part, level, vectorize, next_steps, all_tables)
 
-    def _next_steps(self, folder: Path) -> Iterator[str]:
+    def _next_steps(self, folder: Path, judges: "Sequence[RunPredictions]") -> Iterator[str]:
         labels = shell_quote(self._file.path)
         for field in ("item", "reviewer", "score"):
             column = shell_quote(self._file.columns[field])
             labels += f" {COLUMN_OPTION_BY_RATING_FIELD[field]} {column}"
-        yield f"next: jurygraph study judge {shell_quote(folder)} --labels {labels}"
+        # a dimension names the questions of several judges, and a label is of one question
+        is_of_one_judge = sum(judge.run == str(folder) for judge in judges) == 1
+        if is_of_one_judge or not any(part.dimension for part in self._parts):
+            yield f"next: jurygraph study judge {shell_quote(folder)} --labels {labels}"
         yield "next, with a run of new responses (who pays): jurygraph study ranking RUN"
         yield "next (how far off): this with --json > study.json; jurygraph export RUN -o F.xlsx --study study.json"
 
 
-def _choose_compared_judges(judges: str | None, has_texts: bool) -> Sequence[str]:
+def _choose_compared_judges(judges: str | None, has_runs: bool, has_texts: bool) -> Sequence[str]:
+    """Return the judges to compare: beside one with a model always the own mean, which it has to beat."""
     from jurygraph.studies.reviewer_tables import BASELINES_WITHOUT_MODEL
     from jurygraph.studies.reviewers import MODEL_JUDGES
 
+    has_texts = has_texts or has_runs
     if judges is None:
         return [name for name in BASELINES_WITHOUT_MODEL if has_texts or name != "neighbours"]
     names = select_known_names(
@@ -897,6 +903,8 @@ def _choose_compared_judges(judges: str | None, has_texts: bool) -> Sequence[str
     )
     if "neighbours" in names and not has_texts:
         raise InputError("--judges neighbours: compares texts; name a file of them with --items")
+    if has_runs or not {*names}.isdisjoint(MODEL_JUDGES):
+        return [*names, "own-history"]
     return names
 
 

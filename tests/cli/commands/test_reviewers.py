@@ -85,6 +85,7 @@ def test_the_runs_are_made_read_and_continued(
     assert set(json.loads(dry.out)["runs"]) == runs
     found = json.loads(made.out)
     assert {one["judge"]: (one["shots"], one["n"]) for one in found["judges"]} == {
+        "own-history": (None, 12),  # what each judge has to beat
         "item-mean": (None, 12),
         "zero-shot": (0, 12),
         "aggregate": (2, 12),
@@ -122,7 +123,7 @@ def test_ratings_are_read_by_the_columns_of_the_config_and_on_its_scale(
     assert asked
     assert all("Which bus?" in request for request in asked)
     counts = {one["judge"]: one["answered"] for one in json.loads(made.out)["judges"]}
-    assert counts == {"zero-shot": 12, "item-mean": 12}
+    assert counts == {"own-history": 12, "zero-shot": 12, "item-mean": 12}
 
 
 def test_another_panel_continues_the_runs_of_a_study(
@@ -142,7 +143,7 @@ def test_another_panel_continues_the_runs_of_a_study(
             made = run("study", "reviewers", history, *options, "--json")
             assert made.code == 0, made.err
             assert ("often have no majority" in made.err) == ("mean" not in panel)
-            folds.append((json.loads(made.out)["judges"][1]["fold"], len(asked)))
+            folds.append((json.loads(made.out)["judges"][-1]["fold"], len(asked)))
     assert folds == [("majority of 2 answers", folds[0][1]), ("mean of 2 answers", folds[0][1])]
 
 

@@ -10,6 +10,7 @@ import scipy.stats
 from jurygraph.aggregation.agreement import krippendorff_alpha
 from jurygraph.cli.render.report import format_report_lines
 from jurygraph.display import format_interval
+from jurygraph.inference.sign_flips import holm
 from jurygraph.studies.agreement import DimensionRatings, read_parts
 from jurygraph.studies.conclusions import conclude_reviewers
 from jurygraph.studies.report import IntervalCell, Report
@@ -20,8 +21,8 @@ from tests.studies.reviewers.test_baselines import random_rows, to_ratings
 GAP = np.nan
 
 
-PERSON = dict.fromkeys(("gain", "gain_p", "bias", "rank_correlation", "use"))
-PERSONS = {"all": [{**PERSON, "judge": "personalized", "n": 0, "gain_n": 0, "use_p": 1.0}] * 3}
+PERSON = dict.fromkeys(("gain", "gain_p", "bias", "rank_correlation", "error"))
+PERSONS = {"all": [{**PERSON, "judge": "personalized", "n": 0, "gain_n": 0}] * 3}
 
 
 def two_reviewers(domains: tuple[str, ...] = ("",)) -> DimensionRatings:
@@ -90,12 +91,10 @@ def test_it_is_said_when_few_ratings_are_predicted_by_all_judges_and_what_helps(
     ]
     found = report([(part, columns)])
     words = "only 1 of 8 ratings are predicted by both personalized (7) and aggregate (2): no conclusion"
-    assert found.conclusion[1].startswith(f"taste: {words}")
+    planned, nearest, *_ = found.conclusion
+    assert planned.startswith(f"taste: {words}")
     causes = "4 unsupported (by a valid quotation; new runs with `safety: {evidence: preferred}` count these), 2 failed"
-    assert (
-        f"on 1 of 8, those that all predict. aggregate leaves out most: {causes}."
-        in (found.conclusion[2])
-    )
+    assert f"on 1 of 8, those that all predict. aggregate leaves out most: {causes}." in nearest
     left_out = {"no majority": 2, "confidence below 80": 4}
     of_one = report([(part, [Predictions("aggregate", 10, few[None], left_out)])])
     (alone,) = figures_of(of_one).judges
@@ -103,7 +102,7 @@ def test_it_is_said_when_few_ratings_are_predicted_by_all_judges_and_what_helps(
     assert (
         "aggregate leaves out most: 4 confidence below 80 (`--min-confidence 0` counts these), "
         "2 no majority (`rescore --set panel.reduce=mean` counts the mean of the samples)."
-        in (of_one.conclusion[1])
+        in of_one.conclusion[1]
     )
 
 
@@ -202,9 +201,8 @@ def test_the_conclusion_tells_whether_a_judge_for_each_reviewer_is_worth_it() ->
     result = report([(part, [*columns, Predictions("personalized", 8, own[None])])])
     people = [text for text in result.conclusion if re.match(r"all: r\d: ", text)]
     answer, coverage, agreement, *_, next_judge = result.conclusion[len(people) :]
-    sentence = "trust personalized: off by 0.0\\d on average over \\d+ ratings; nearest: personalized, surely."
+    sentence = r"there is no own mean to compare personalized with: off by 0\.0\d \(.*\) on average over \d+ ratings\."
     assert re.fullmatch(rf"all: r\d: {sentence}", people[0])
-    assert "do not yet trust personalized: " in people[-1]
     assert answer.startswith("all: for these reviewers the error of aggregate is 1.")
     assert (
         " above that of personalized. personalized is surely nearer than aggregate for r0 ("
@@ -252,11 +250,11 @@ def test_whom_a_judge_of_their_own_certainly_helps_or_hurts_is_named(noise: floa
     expected = (gaps.mean(), gaps.mean() - half_width, gaps.mean() + half_width)
     assert bob["gain"] == pytest.approx(expected)
     assert bob["gain_p"] >= scipy.stats.ttest_1samp(gaps, 0.0).pvalue
-    table, *_ = found.tables
-    assert table.header[-5:-2] == [
+    _, table, *_ = found.tables
+    assert table.header[-7:-4] == [
         "aggregate - personalized (95 %, this reviewer alone)",
         "n of both",
-        "its p (Holm, all reviewers)",
+        "p of that (Holm, all reviewers)",
     ]
     words = found.conclusion[3]
     cell = format_interval(*expected, 2)
@@ -273,64 +271,75 @@ def test_judges_that_all_use_the_others_scores_of_an_item_leave_none_for_new_ite
     assert words.endswith("each judge uses others' scores of the item, which a new item has not.")
 
 
-def test_a_table_and_a_sentence_for_each_reviewer_say_first_which_judge_to_use_for_whom() -> None:
-    """Ann's is 1.5 too low in her order, Bob's is any number, and Cy's is nearly right; an error would hide which."""
+def test_a_table_and_a_sentence_for_each_reviewer_say_first_whom_the_judge_may_replace() -> None:
+    """Ann's is too low in her order, Bob's often the other way round, Cy's nearly right, and Dee rated five items."""
     draw = np.random.default_rng(4)
     rows = [
         {"item": f"i{item}", "reviewer": name, "score": float(draw.integers(1, 6))}
         for item in range(40)
-        for name in ("ann", "bob", "cy")
+        for name in ("ann", "bob", "cy", "dee")
+        if name != "dee" or item < 5
     ]
     (part,) = read_parts([to_ratings(rows)])
     noise = draw.normal(scale=0.3, size=len(rows))
-    own = np.choose(part.reviewer, [part.score - 1.5, draw.permutation(part.score), part.score])
+    guesses = np.where(draw.random(len(part.score)) < 0.6, part.score, 6.0 - part.score)
+    own = np.choose(part.reviewer, [part.score - 2.5, guesses, part.score, part.score])
     names = ("own-history", "item-mean", "aggregate", "personalized")
     columns = [*predict(part, names[:2], [], 1, {})]
     columns += [Predictions("aggregate", 5, part.score[None] + 2.0, fold="mean of 3 answers")]
     columns += [Predictions("personalized", 5, (own + noise)[None], fold="mean of 3 answers")]
     found = report([(part, columns)])
-    ann, bob, cy = found.figures["reviewers"]
-    shifts = noise[part.reviewer == 0] - 1.5
-    half_width = scipy.stats.t.ppf(0.975, 39) * shifts.std(ddof=1) / np.sqrt(40)
-    low_high = (shifts.mean() - half_width, shifts.mean() + half_width)
+    ann, bob, cy, dee = found.figures["reviewers"]
+    shifts = noise[part.reviewer == 0] - 2.5
+    low_high = scipy.stats.ttest_1samp(shifts, 0.0).confidence_interval()
     assert ann["bias"] == pytest.approx((shifts.mean(), *low_high))
     rows_of_bob = part.reviewer == 1
     correlation = scipy.stats.spearmanr(part.score[rows_of_bob], (own + noise)[rows_of_bob])[0]
     assert bob["rank_correlation"].value == pytest.approx(correlation)
-    assert [row["use"] for row in (ann, bob, cy)] == ["own-history"] * 2 + ["personalized"]
-    assert max(row["use_p"] for row in (ann, bob, cy)) < 0.05
+    assert [row["state"] for row in (ann, bob, cy, dee)] == [
+        "worse",
+        "unknown",
+        "better",
+        "too few",
+    ]
     errors = absolute_errors(part, columns)
+    gains = errors["own-history"] - errors["personalized"]
+    tests = [scipy.stats.ttest_1samp(gains[part.reviewer == index], 0.0) for index in range(3)]
+    people_p = holm([test.pvalue for test in tests])
+    assert [row["own_mean_p"] for row in (ann, bob, cy)] == pytest.approx(people_p)
+    interval = tests[1].confidence_interval(1.0 - 0.05 / 3)
+    assert bob["own_mean_gain"] == pytest.approx((gains[part.reviewer == 1].mean(), *interval))
     assert cy["mae"]["item-mean"] == pytest.approx(errors["item-mean"][part.reviewer == 2].mean())
-    assert found.conclusion[0].startswith(
-        ("all: ann: do not yet trust personalized: off by 1.5", "all: cy: trust")
-    )
-    words = " ".join(found.conclusion[:3])
-    assert re.search(
-        r"cy: trust personalized: off by 0\.\d\d on average over 40 ratings, own mean by 1\.", words
-    )
-    assert "nearest: own mean, surely" in words
+    expected = [
+        r"cy: personalized is better than their own mean, and may replace a first look: off by 0\.\d\d \(0",
+        r"ann: personalized is worse than their own mean: do not replace this person: off by 2\.",
+        r"bob: whether personalized is better than their own mean cannot be told yet, so far it is .* more ratings? ",
+        r"dee: too few ratings to tell whether .* on average over 5 ratings, own mean by \d\.\d\d\.$",
+    ]
+    for sentence, pattern in zip(found.conclusion, expected, strict=False):
+        assert re.search(f"^all: {pattern}", sentence)
+    # what nobody asks to compare changes nothing of that
+    (alone,) = [report([(part, [columns[0], columns[-1]])])]
+    assert alone.conclusion[:4] == found.conclusion[:4]
     (words,) = [text for text in found.conclusion if "nearer than item-mean" in text]
     assert "personalized (a judge for each reviewer)" in words
     table, other = report([(part, columns)], all_tables=False).tables
-    assert [row[1] for row in table.rows] == ["own mean, surely"] * 2 + ["personalized, surely"]
-    assert table.header[3:] == [
-        "own mean",
-        "aggregate",
-        "personalized",
-        "mean of others",
-        "aggregate - personalized (95 %, this reviewer alone)",
-        "bias (95 %)",
+    assert [*table.header] == [
+        "all, reviewer",
+        "judge beside own mean",
+        "n",
+        "personalized off by (95 %)",
+        "own mean off by",
     ]
-    alone, *_ = report([(part, columns[-1:])]).tables
-    assert [row[1] for row in alone.rows] == ["personalized, perhaps"] * 3
-    equal = [Predictions(name, 5, part.score[None] + 1.0) for name in ("zero-shot", *names[2:])]
-    tied = report([(part, equal)]).figures["reviewers"]
-    assert [(row["use"], row["use_p"]) for row in tied] == [("zero-shot", 1.0)] * 3
+    states = [row[1] for row in table.rows]
+    assert states[::2] == ["worse", "better"]
+    assert states[1].startswith("cannot be told yet, so far ")
     assert other.header[1] == "judge"
     rule = next(line for line in format_report_lines(found.sections) if line.startswith("Each"))
     assert " A model's is the mean of 3 answers (`panel`), without those that lack a quo" in rule
-    assert found.tables[0].header[-1] == "rank correlation of personalized (95 %)"
-    assert len(found.tables[0].header) <= 12
+    assert found.tables[1].header[-1] == "rank correlation of personalized (95 %)"
+    yardsticks = report([(part, columns[:2])], all_tables=False)
+    assert all("which a judge has to beat." in line for line in yardsticks.conclusion[:4])
 
 
 def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:

@@ -99,23 +99,7 @@ def test_answers_are_joined_and_everything_else_is_counted(
         assert one.answered.tolist() == [True, False, False, True] * 3
         assert one.left_out == {"failed": 3, "abstained": 3}
         assert (one.values[0, 0], one.reasons[0]) == (3.0, "as 0")
-    # of ann, whose items of the history are another two, each is predicted from the other three
     judged = to_ratings([row for row in rows(SCORES) if row["item"] in ("i0", "i1")])
-    grouped = [row | {"group": "g"} if row["item"] in ("i1", "i2") else row for row in rows(SCORES)]
-    earlier = read_earlier_ratings(read, judged, {})
-    assert {(one.reviewer, one.key) for one in earlier} == {
-        (name, item) for name in SCORES for item in ("i2", "i3")
-    }
-    (part,) = read_parts([judged])
-    (own,) = predict_after(earlier, judged, part, ["own-history"], (), 1, {})
-    assert own.values[0, :2] == pytest.approx([5 / 3, 4 / 3])
-    of_group = to_ratings([row for row in grouped if row["item"] in ("i0", "i1")])
-    (part,) = read_parts([of_group])
-    examples = [one.model_copy(update={"group": "g"}) for one in earlier if one.key == "i2"]
-    (own,) = predict_after(examples, of_group, part, ["own-history"], (), 1, {})
-    assert own.values[0, :2] == pytest.approx([1.5, 1.0]), "i2 is of the group of i1"
-    copied = read_earlier_ratings(read, judged, {"another id": earlier[0].text})
-    assert {one.key for one in copied} == {"i3"}, "of a text under another id"
     write_history(tmp_path, rows({"ann": (1, 2, 1, 1)}))
     assert read_earlier_ratings(read, judged, {}) == [], "it is not the history of the run any more"
     assert "judges without a model do not learn from it" in caplog.text
@@ -155,6 +139,46 @@ def recorded(answer: tuple[float, float | None] | str) -> RecordedVerdict:
             status="not_applicable", native=0, confidence=confidence, scale=(1, 5)
         )
     return RecordedVerdict(score=(score - 1) / 4, native=score, confidence=confidence, scale=(1, 5))
+
+
+def test_judges_without_a_model_learn_from_what_those_of_the_run_could(tmp_path: Path) -> None:
+    """Each rating is predicted from the history alone, without what it has of the item, its group and its text."""
+    history = write_history(tmp_path, rows(SCORES))
+    with run_server(answer) as server:
+        folder = score(tmp_path / "run", server, judge_use("personalized", history=history))
+    with Run.open(folder) as run:
+        read = read_run(run)
+    judged = to_ratings([row for row in rows(SCORES) if row["item"] in ("i0", "i1")])
+    earlier = read_earlier_ratings(read, judged, {})
+    assert {(one.reviewer, one.key) for one in earlier} == {
+        (name, item) for name in SCORES for item in ("i0", "i1", "i2", "i3")
+    }
+    baselines = (["own-history", "rater-offset"], (), 1, {})
+    (part,) = read_parts([judged])
+    own, _ = predict_after(earlier, judged, part, *baselines)
+    assert own.values[0, :2] == pytest.approx([5 / 3, 4 / 3])
+    grouped = [row | {"group": "g"} if row["item"] == "i1" else row for row in rows(SCORES)]
+    of_group = to_ratings([row for row in grouped if row["item"] in ("i0", "i1")])
+    (part,) = read_parts([of_group])
+    examples = [
+        one.model_copy(update={"group": "g"}) if one.key == "i2" else one
+        for one in read_earlier_ratings(read, of_group, {})
+    ]
+    own, _ = predict_after(examples, of_group, part, *baselines)
+    assert own.values[0, :2] == pytest.approx([5 / 3, 1.5]), "i2 is of the group of i1"
+    new = to_ratings(
+        [
+            {"item": item, "reviewer": name, "score": score}
+            for name, score in (("ann", 6.0), ("bob", 1.0))
+            for item in ("copy", "new")
+        ]
+    )
+    (part,) = read_parts([new])
+    copied = read_earlier_ratings(read, new, {"copy": earlier[1].text})
+    own, offset = predict_after(copied, new, part, *baselines)
+    assert own.values[0, :2] == pytest.approx([4 / 3, 1.5]), "i1 has the text, and no score is new"
+    lead = -9.0 / 4.0  # of ann's four scores, from the mean of the others'
+    assert offset.values[0, 1] == pytest.approx(1.0 + lead), "of the others' mean of the item here"
 
 
 @all_rows(
