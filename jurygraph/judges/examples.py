@@ -183,15 +183,19 @@ def _find_prompt_column(ratings: RatingsFile, has_prompts: bool) -> str | None:
 
 
 def _find_single_dimension(ratings: RatingsFile, scales: ScaleByDimension) -> str:
-    if any(rating.dimension is not None for _, rating in ratings.rows):
-        return ""
-    if len(scales) != 1:
-        names = join_names([quote(name) for name in sorted(scales)])
+    """Return the dimension of ratings that name none: the only one scored, or named by the others; empty without one.
+
+    Raises `InputError` where several are scored and no rating names one.
+    """
+    names = {rating.dimension for _, rating in ratings.rows if rating.dimension}
+    if not names and len(scales) > 1:
+        scored = join_names([quote(name) for name in sorted(scales)])
         raise InputError(
-            f"{ratings.name}: names no `dimension`, and {len(scales)} are scored: {names}; give each rating its own, "
+            f"{ratings.name}: names no `dimension`, and {len(scales)} are scored: {scored}; give each rating its own, "
             "or ask about one"
         )
-    return next(iter(scales))
+    choices = {*scales} if len(scales) == 1 else names
+    return min(choices) if len(choices) == 1 else ""
 
 
 _MIN_SCORES_PER_SLIP = 20
@@ -200,12 +204,12 @@ _MIN_SCORES_PER_SLIP = 20
 
 def refuse_scores_off_scale(ratings: RatingsFile, scales: ScaleByDimension) -> None:
     """Raise `InputError` for a score off the scale of its dimension: more often the scale is wrong than the score."""
-    only_dimension = min(scales) if len(scales) == 1 else ""  # of ratings that name none
     for dimension, (low, high) in scales.items():
+        single_dimension = _find_single_dimension(ratings, scales)
         scores = [
             (rating.score, location)
             for location, rating in ratings.rows
-            if dimension == (rating.dimension or only_dimension) and rating.score is not None
+            if dimension == (rating.dimension or single_dimension) and rating.score is not None
         ]
         values = [score for score, _ in scores]
         least, greatest = min(low, *values), max(high, *values)
@@ -259,8 +263,8 @@ class ReviewerHistory:
 
         `texts` holds the items' texts by key, for ratings without one. `pairs` holds the two texts of each item, if
         the items are pairs that are judged in both orders. `prompts` holds what the texts answer, by key, to be shown
-        with them. If no rating names a dimension, all are of the one requested. Raises `InputError` if several are
-        requested then, or if an item has two groups.
+        with them. A rating that names no dimension is of the only one requested, or of the only one named. Raises
+        `InputError` if several are requested and none is named, or if an item has two groups.
         """
         self.has_pairs = pairs is not None
         self.has_prompts = bool(prompts)

@@ -140,10 +140,13 @@ def select_dimension(files: Sequence[FileRows[D]], name: str | None) -> Sequence
 
 
 def _name_dimension(file: FileRows[D], names: Collection[str | None]) -> FileRows[D]:
+    """Return the file with the dimension of ratings without one: what their column is called by, if in `names`."""
     column = file.columns.get("score", file.columns.get("label"))
-    if column not in names:
-        return file
-    update = {"dimension": column}
+    return _fill_dimension(file, column) if column in names else file
+
+
+def _fill_dimension(file: FileRows[D], name: str | None) -> FileRows[D]:
+    update = {"dimension": name}
     rows = (
         (position, rating if rating.dimension else rating.model_copy(update=update))
         for position, rating in file.rows
@@ -164,6 +167,7 @@ def read_rating_files(
 
     With the `level` of an agreement, labels may be words of the `classes` (`parse_classes`), or any without order; and
     where no rating names its dimension, it is what the column of scores is called by, but for `score` and `label`.
+    Where all of a file that name one name the same, the others are of it.
     Raises `InputError` for classes of a dimension that no rating is of.
     """
     choice = None
@@ -176,7 +180,10 @@ def read_rating_files(
     files = []
     for path, file_columns in iter_file_columns(paths, columns):
         file = read_ratings(path, file_columns, options, choice)
-        if level and not any(rating.dimension for _, rating in file.rows):
+        names = {rating.dimension for _, rating in file.rows if rating.dimension}
+        if len(names) == 1:
+            file = _fill_dimension(file, *names)
+        elif level and not names:
             file = _name_dimension(file, {file.columns["score"]} - {*LABEL_FIELDS})
         files.append(file)
     if choice is not None:

@@ -509,11 +509,6 @@ def _conclude_dimension(
         )
     if not all_pairs:
         return
-    if best["judge"] == "neighbours":
-        yield (
-            "`score` does not have neighbours: to bring a judge with a model nearer to them, show it more ratings "
-            "(`shots`), and those of similar queries (`choice: similar`)."
-        )
     if _PERSONAL_AND_OTHERS_MEAN in pairs:
         yield _describe_nearer_judge(pairs.pop(_PERSONAL_AND_OTHERS_MEAN))
     alpha = best["alpha"]
@@ -552,50 +547,36 @@ SHORT_JUDGE_NAMES = {"own-history": "own mean", "item-mean": "mean of others"}
 
 MIN_TESTED_ITEMS = 6
 """Of fewer, no test can tell: a judge that only guesses is nearer in all of five with a chance of 0.06, 2 · ½⁵."""
-_VERDICT_BY_STATE = {
-    "better": "{judge} is better than their own mean, and may replace a first look",
-    "worse": "{judge} is worse than their own mean: do not replace this person",
-    "unknown": "whether {judge} is better than their own mean cannot be told yet, so far it is {tendency}",
-    "too few": "too few ratings to tell whether {judge} is better than their own mean",
-    None: "there is no own mean to compare {judge} with",
+STATE_TEXTS = {
+    "better": "better than own mean, may replace a first look",
+    "worse": "worse than own mean, do not replace this person",
+    "so far better": "cannot be told yet, so far better than own mean",
+    "so far worse": "cannot be told yet, so far no better than own mean",
+    "too few": "too few ratings to tell",
+    "alone": "no ratings for an own mean",
+    "own mean": "what a judge has to beat",
 }
-
-
-def describe_state(row: Figures) -> str:
-    """Return in a few words what the judge is for a reviewer, beside the reviewer's own mean."""
-    names = {"better": "better", "worse": "worse", "too few": "too few ratings", None: "-"}
-    return names.get(row["state"]) or f"cannot be told yet, so far {_describe_tendency(row)}"
-
-
-def _describe_tendency(row: Figures) -> str:
-    gain = row["own_mean_gain"]
-    if gain is None or not gain.value:
-        return "as good"
-    return "better" if gain.value > 0.0 else "worse"
+"""What the judge is for a reviewer, beside the reviewer's own mean: those first of whom that can be told."""
 
 
 def _describe_states(persons: FigureRows) -> Iterator[str]:
-    """Yield for each person what the judge is beside their own mean, those first of whom that can be told; without a
-    judge, what it has to beat."""
-    order = [*_VERDICT_BY_STATE]
-    described = [row for row in persons if row["error"]]
-    described.sort(key=lambda row: order.index(row["state"]))
+    """Yield for each person what the judge is beside their own mean; without a judge, how far off that is."""
+    order = [*STATE_TEXTS]
+    described = sorted(
+        filter(itemgetter("error"), persons), key=lambda row: order.index(row["state"])
+    )
     for row in described[:_MAX_PERSONS_DESCRIBED]:
-        ratings = format_count(row["error_n"], "rating")
-        error = f"off by {_cell_text(row['error'])} on average over {ratings}"
-        if not row["has_model"]:
-            yield f"{row['reviewer']}: their own mean is {error}, which a judge has to beat."
-            continue
-        verdict = _VERDICT_BY_STATE[row["state"]].format(
-            judge=row["judge"], tendency=_describe_tendency(row)
-        )
+        state = row["state"]
+        count = row["error_n"]
         own_mean = "" if row["own_mean"] is None else f", own mean by {row['own_mean']:.2f}"
         need = ""
-        if row["state"] == "unknown":
+        if state.startswith("so far"):
             tests = row["own_mean_tests"]
-            gain = row["own_mean_gain"]
-            need = describe_needed_count(gain, 0.0, row["error_n"], "ratings", tests)
-        yield f"{row['reviewer']}: {verdict}: {error}{own_mean}.{need}"
+            need = describe_needed_count(row["own_mean_gain"], 0.0, count, "ratings", tests)
+        yield (
+            f"{row['reviewer']}: {STATE_TEXTS[state]}: {row['subject']} off by {_cell_text(row['error'])} on average "
+            f"over {format_count(count, 'rating')}{own_mean}.{need}"
+        )
     if len(described) > _MAX_PERSONS_DESCRIBED:
         yield f"{len(described) - _MAX_PERSONS_DESCRIBED} more reviewers: see the table."
 

@@ -15,7 +15,7 @@ from jurygraph.studies.conclusions import (
     MIN_TESTED_ITEMS,
     PLANNED_PAIR,
     SHORT_JUDGE_NAMES,
-    describe_state,
+    STATE_TEXTS,
     has_equal_predictions,
 )
 from jurygraph.studies.report import Columns, FigureRows, Figures, ReportSections, ReportTable
@@ -39,10 +39,11 @@ def lay_out_sections(figures: Figures, all_tables: bool) -> ReportSections:
     """Yield the tables in the order in which they are read; those of detail only with `all_tables`."""
     for dimension, rows in groupby(figures["reviewers"], key=dimension_domain_name):
         reviewers = list(rows)
-        if reviewers[0]["has_model"]:
+        has_model = reviewers[0]["state"] != "own mean"
+        if has_model:
             yield _state_table(dimension, reviewers)
             yield _STATE_RULE
-        if all_tables or not reviewers[0]["has_model"]:
+        if all_tables or not has_model:
             yield _reviewer_table(dimension, reviewers)
     yield (
         "MAE: how far a judge is off on average, on ratings that all judges predict; bias: what the judge gives above "
@@ -68,9 +69,9 @@ def _state_table(dimension: str, reviewers: FigureRows) -> ReportTable:
     """Return what the judge is for each reviewer of a dimension, beside the reviewer's own mean."""
     columns: Columns = {
         f"{dimension}, reviewer": "reviewer",
-        "judge beside own mean": describe_state,
+        "judge beside own mean": lambda row: STATE_TEXTS[row["state"]],
         "n": "error_n",
-        f"{reviewers[0]['judge']} off by (95 %)": "error",
+        f"{reviewers[0]['subject']} off by (95 %)": "error",
         "own mean off by": "own_mean",
     }
     return ReportTable.of(columns, reviewers, left=2, digits=2, most=_MAX_ROWS_LISTED)
@@ -87,7 +88,7 @@ def _reviewer_table(dimension: str, reviewers: FigureRows) -> ReportTable:
     if judges.keys() >= PLANNED_PAIR:
         columns["aggregate - personalized (95 %, this reviewer alone)"] = "gain"
         columns |= {"n of both": "gain_n", "p of that (Holm, all reviewers)": "gain_p"}
-    if rows[0]["has_model"]:
+    if rows[0]["state"] != "own mean":
         columns["own mean - judge (95 %, all reviewers together)"] = "own_mean_gain"
         columns["p of that (Holm)"] = "own_mean_p"
         columns["bias (95 %)"] = "bias"

@@ -691,11 +691,10 @@ def report(
     where there is one, its `bias` (judge less person) and its `rank_correlation`, with intervals over the reviewer's
     items, `measured`, what each judge with a model is off by over all ratings that it predicts, by its setting
     (`MeasuredError`), and its `error` with its interval over the reviewer's items, beside that of the `own_mean` on the
-    same `error_n` ratings: the `state` of the judge, `better` or `worse` than the own mean, `unknown` or `too few`
-    items, is by `own_mean_p` (Holm), and `own_mean_gain` is the own mean's error less the judge's, with an interval
-    that holds for all of the `own_mean_tests` reviewers together (no judge has a model: `error` is the own mean's, and
-    there is no state); and `reasons`: the correlation of agreement with similar reasons, of reviewers or those of a
-    judge for them, over `pairs` of reviewers.
+    same `error_n` ratings: the `state` of the judge (`STATE_TEXTS`) is by `own_mean_p` (Holm), and `own_mean_gain` is
+    the own mean's error less the judge's, with an interval that holds for all of the `own_mean_tests` reviewers
+    together; the `subject` of both is the own mean where no judge has a model; and `reasons`: the correlation of
+    agreement with similar reasons, of reviewers or those of a judge for them, over `pairs` of reviewers.
     `matches` say how near a judge's reasons are to those of the person that it predicts (`own`), and to `others`' of
     the same item, and `side_by_side` has both texts.
     Errors are in units of the scores. For alpha a prediction counts as the nearest score that occurs.
@@ -893,30 +892,27 @@ def _paired_reason_rows(part: DimensionRatings, columns: PredictionColumns) -> l
 
 
 def _compare_with_own_mean(
-    part: DimensionRatings, errors: Mapping[str, Floats], judge: str, reviewer: int
+    part: DimensionRatings, judge: str, errors: Floats, own_mean_errors: Floats, reviewer: int
 ) -> Figures:
     """Return how far off a judge is for a reviewer, and how much nearer than the own mean, on ratings of both.
 
-    The judge is the own mean itself where none has a model. The gain is an `Estimate`, whose p-value is for itself.
+    Where no judge has a model, it is the own mean that is off. The gain is an `Estimate`, whose p-value is for itself.
     """
-    unknown = np.full(len(part.score), np.nan)
-    own_mean = errors.get("own-history", unknown)
     has_model = judge not in BASELINES_WITHOUT_MODEL
-    judge_errors = errors[judge] if has_model else own_mean
-    gains = own_mean - judge_errors
-    is_judged = (part.reviewer == reviewer) & ~np.isnan(judge_errors)
-    is_compared = is_judged & ~np.isnan(gains)
+    gains = own_mean_errors - errors if has_model else own_mean_errors * np.nan
+    errors = errors if has_model else own_mean_errors
+    rows = (part.reviewer == reviewer) & ~np.isnan(errors)
+    is_compared = rows & ~np.isnan(gains)
     gain = mean_with_cluster_interval(gains[is_compared], part.group[is_compared])
-    rows = is_compared if gain else is_judged
-    error = mean_with_cluster_interval(judge_errors[rows], part.group[rows])
-    is_tested = gain is not None and gain.clusters >= MIN_TESTED_ITEMS
+    rows = is_compared if gain else rows
+    error = mean_with_cluster_interval(errors[rows], part.group[rows])
     return {
-        "has_model": has_model,
+        "subject": judge if has_model else "own mean",
         "error": error and as_interval(error.within(0.0, math.inf)),
         "error_n": rows.sum(),
-        "own_mean": gain and own_mean[rows].mean(),
+        "own_mean": gain and own_mean_errors[rows].mean(),
         "own_mean_gain": gain,
-        "own_mean_p": t_test_p(gain) if is_tested else None,
+        "own_mean_p": t_test_p(gain) if gain and gain.clusters >= MIN_TESTED_ITEMS else None,
     }
 
 
@@ -926,14 +922,15 @@ def _tell_states(reviewers: FigureRows) -> Iterator[Figures]:
     for row in adjust_p_values(reviewers, "own_mean_p"):
         gain = row["own_mean_gain"]
         p = row["own_mean_p"]
-        state = None
-        if row["has_model"] and gain is not None:
-            state = "unknown"
-            if gain.clusters < MIN_TESTED_ITEMS:
-                state = "too few"
-            elif p is not None and p < SIGNIFICANCE_LEVEL:
-                state = "better" if gain.value > 0.0 else "worse"
-        together = gain and IntervalCell(gain.value, *bonferroni_interval(gain, max(tests, 1)))
+        if gain is None:
+            yield {**row, "state": "own mean" if row["subject"] == "own mean" else "alone"}
+            continue
+        state = "better" if gain.value > 0.0 else "worse"
+        if gain.clusters < MIN_TESTED_ITEMS:
+            state = "too few"
+        elif p is None or p >= SIGNIFICANCE_LEVEL:
+            state = f"so far {state}"
+        together = IntervalCell(gain.value, *bonferroni_interval(gain, max(tests, 1)))
         yield {**row, "own_mean_gain": together, "own_mean_tests": tests, "state": state}
 
 
@@ -998,7 +995,9 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
                 "judge": prediction.judge,
                 "bias": as_interval(bias),
                 "rank_correlation": as_interval(correlation),
-                **_compare_with_own_mean(part, errors, prediction.judge, index),
+                **_compare_with_own_mean(
+                    part, prediction.judge, errors[prediction.judge], own_mean_errors, index
+                ),
             }
         )
     return list(_tell_states(adjust_p_values(reviewers, "gain_p")))

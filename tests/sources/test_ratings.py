@@ -868,6 +868,16 @@ def test_classes_that_turn_decisions_are_said(
     assert [word for word in words if is_negative(word)] == ["Not  met", "no", "not good"]
 
 
+def test_a_rating_without_a_dimension_is_of_the_only_one_that_others_of_the_file_name(
+    tmp_path: Path,
+) -> None:
+    rows = [rating(), rating(item="b", dimension="tone")]
+    for more, expected in (([], "tone"), ([rating(item="c", dimension="use")], None)):
+        path = table(tmp_path / "r.jsonl", *rows, *more)
+        (file,) = read_rating_files([path], {}, {})
+        assert ratings(file)[0].dimension == expected
+
+
 def test_of_labels_of_an_item_by_a_person_the_last_is_kept_where_it_is_asked_for(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -194,6 +194,19 @@ def test_ratings_without_a_dimension_are_refused_if_several_are_scored() -> None
     )
 
 
+def test_ratings_without_a_dimension_are_of_the_only_one_that_is_scored_or_named() -> None:
+    found = history(rating(), rating("bo", dimension=None))
+    assert [(one.reviewer, one.dimension) for one in found.examples] == [
+        ("ada", "clarity"),
+        ("bo", "clarity"),
+    ]
+    found = history(rating(dimension="cost"), rating("bo", dimension=None), scales=ONE)
+    assert [one.dimension for one in found.examples] == ["clarity"]
+    off_scale = history(rating(), rating("bo", dimension=None, score=7))
+    with pytest.raises(InputError, match=r"line 3: score 7 of 'clarity' is off the scale"):
+        off_scale.require_scores_on_scale()
+
+
 # What is left out
 
 LEFT_OUT: Mapping[
@@ -204,7 +217,7 @@ LEFT_OUT: Mapping[
         [],
         [("ada", "a", 3.5), ("bo", "a", 5), ("dee", "a", 1)],
     ),
-    "another dimension, and none where others name one": (
+    "another dimension, and none where others name several": (
         [
             rating(),
             rating(dimension="cost"),
