@@ -36,7 +36,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED_PLACEHOLDER
 from jurygraph.runs.stored_groups import TraceWithoutTexts, read_stored_groups
 from jurygraph.runs.table_reader import MeasuredError, TableOptions
-from jurygraph.schema import Call
+from jurygraph.schema import Call, Task
 from jurygraph.schema.rating import format_label
 from jurygraph.schema.task import last_request_text
 from jurygraph.sources.csv_text import escape_formulas
@@ -230,9 +230,7 @@ def read_response_sheet(run: Run, options: TableOptions) -> Sheet:
         cells = (
             trace.response_id,
             trace.task_id,
-            ERASED_PLACEHOLDER
-            if task is None
-            else shorten(last_request_text(task.query), _MAX_QUESTION_LENGTH),
+            _shorten_question(task),
             ERASED_PLACEHOLDER if response is None else response.excerpt(_MAX_ANSWER_LENGTH),
             trace.agent,
             # This sheet is for reading: the other one has 16 digits.
@@ -244,6 +242,12 @@ def read_response_sheet(run: Run, options: TableOptions) -> Sheet:
         rows.append((reward.value, cells))
     rows.sort(key=lambda row: (row[0] is None, row[0] or 0.0))
     return [*_RESPONSE_SHEET_COLUMNS, *columns], [cells for _, cells in rows]
+
+
+def _shorten_question(task: Task | None) -> str:
+    if task is None:
+        return ERASED_PLACEHOLDER
+    return shorten(last_request_text(task.query), _MAX_QUESTION_LENGTH)
 
 
 def read_reviewer_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
@@ -262,7 +266,7 @@ def read_reviewer_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
     newcomers: set[str] = set()
     scales: dict[str, str] = {}
     rows_by_judge: dict[str, list[SheetRow]] = defaultdict(list)
-    for trace, response, _ in options.read_responses(run):
+    for trace, response, task in options.read_responses(run):
         predictions = run.predicted_scores(trace)
         ratings = options.numbers.get(trace.response_id, {})
         verdicts = defaultdict(list)
@@ -276,8 +280,13 @@ def read_reviewer_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
         text = ERASED_PLACEHOLDER if response is None else response.excerpt(_MAX_ANSWER_LENGTH)
         for judge, reviewers in reviewers_by_judge.items():
             predicted = [predictions[name] for name in reviewers if name in predictions]
-            cells: list[JsonValue] = [trace.response_id, trace.agent, text]
-            cells.append(fmean(predicted) if predicted else None)
+            cells: list[JsonValue] = [
+                trace.response_id,
+                trace.agent,
+                _shorten_question(task) or None,
+                text,
+                fmean(predicted) if predicted else None,
+            ]
             for question in reviewers:
                 prediction: Any = predictions.get(question)
                 rating: Any = ratings.get(f"people.{question}")
@@ -344,14 +353,16 @@ _REVIEWER_LEGEND = (
 
 
 def _lay_out_reviewers(subjects: Sequence[_ReviewerSubject], rows: SheetRows) -> Sheet:
-    """Return the columns, and the rows with those below: how far off these predictions are, and those of the study."""
+    """Return the columns that are not empty, and the rows with those below: how far off these predictions are, and
+    those of the study."""
     columns = [
         SheetColumn("Response", 28),
         SheetColumn("Agent", 18),
+        SheetColumn("Question", 40),
         SheetColumn(f"Text, up to {_MAX_ANSWER_LENGTH:,} characters", 60),
         SheetColumn(f"Mean of those predicted{subjects[0].scale}", 14, "0.0"),
     ]
-    means: list[list[JsonValue]] = [[title, None, None, None] for title in _ERROR_TITLES]
+    means: list[list[JsonValue]] = [[title, *[None] * 4] for title in _ERROR_TITLES]
     for subject in subjects:
         columns += [
             SheetColumn(subject.title, 18, "0.0#"),
@@ -367,11 +378,7 @@ def _lay_out_reviewers(subjects: Sequence[_ReviewerSubject], rows: SheetRows) ->
         means[2] += [error.own_mean if error else None, None, None]
     columns += [SheetColumn(f"{subject.name}: answers of the judge", 26) for subject in subjects]
     summary = [[*row, *(None for _ in subjects)] for row in means if {*row[1:]} != {None}]
-    shown, sheet_rows = _drop_empty_columns(columns, [*rows, *summary])
-    return shown, [*sheet_rows, (_REVIEWER_LEGEND,)]
-
-
-def _drop_empty_columns(columns: Sequence[SheetColumn], rows: SheetRows) -> Sheet:
+    rows = [*rows, *summary]
     kept = [index for index in range(len(columns)) if any(row[index] is not None for row in rows)]
     return [columns[index] for index in kept], [[row[index] for index in kept] for row in rows]
 
@@ -476,9 +483,13 @@ def _add_sheet(
     rows: Iterable[SheetRow],
     alignment: Alignment,
 ) -> None:
-    """Add a sheet whose cells have this alignment; a row has a value for each of the first columns, None: empty."""
+    """Add a sheet whose cells have this alignment; a row has a value for each of the first columns, None: empty.
+
+    What sheets of reviewers mean is a line above their titles.
+    """
     sheet = workbook.create_sheet(title)
-    sheet.freeze_panes = "A2"  # the titles stay in sight
+    legend = [[_REVIEWER_LEGEND]] if title.startswith("Reviewers") else []
+    sheet.freeze_panes = f"A{len(legend) + 2}"  # the titles stay in sight
     sheet.page_setup.orientation = "landscape"
     sheet.page_setup.fitToHeight = 0  # as many pages as it takes, each of the whole width
     sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
@@ -489,7 +500,8 @@ def _add_sheet(
         cell.font = Font(bold=True)
         cell.alignment = alignment
         titles.append(cell)
-    sheet.append(titles)
+    for line in (*legend, titles):  # after the widths, which stand before all rows
+        sheet.append(line)
     for row in rows:
         cells = []
         for column, value in zip(columns, row, strict=False):

@@ -561,9 +561,8 @@ STATE_TEXTS = {
 
 def _describe_states(persons: FigureRows) -> Iterator[str]:
     """Yield for each person what the judge is beside their own mean; without a judge, how far off that is."""
-    order = [*STATE_TEXTS]
     described = sorted(
-        filter(itemgetter("error"), persons), key=lambda row: order.index(row["state"])
+        filter(itemgetter("error"), persons), key=lambda row: [*STATE_TEXTS].index(row["state"])
     )
     for row in described[:_MAX_PERSONS_DESCRIBED]:
         state = row["state"]
@@ -571,8 +570,8 @@ def _describe_states(persons: FigureRows) -> Iterator[str]:
         own_mean = "" if row["own_mean"] is None else f", own mean by {row['own_mean']:.2f}"
         need = ""
         if state.startswith("so far"):
-            tests = row["own_mean_tests"]
-            need = describe_needed_count(row["own_mean_gain"], 0.0, count, "ratings", tests)
+            gain = row["own_mean_gain"]
+            need = describe_needed_count(gain, 0.0, count, "ratings", row["own_mean_tests"])
         yield (
             f"{row['reviewer']}: {STATE_TEXTS[state]}: {row['subject']} off by {_cell_text(row['error'])} on average "
             f"over {format_count(count, 'rating')}{own_mean}.{need}"

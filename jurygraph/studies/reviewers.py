@@ -159,7 +159,7 @@ def predict(
     texts: Mapping[str, str],
     vectorize: TextVectorizer = tf_idf,
     *,
-    is_learned: Bools | None = None,
+    is_learned: Bools | bool = True,
 ) -> Iterator[Predictions]:
     """Yield the predictions of judges without a model, for each number of examples that changes them.
 
@@ -169,16 +169,13 @@ def predict(
     `is_learned` [n], scores of these rows alone are learned from, and those of the others alone are predicted.
     """
     counts = sorted({shot for shot in shots if shot > 0})
-    is_learned = np.ones(len(part.score), dtype=np.bool_) if is_learned is None else is_learned
+    is_learned = np.broadcast_to(is_learned, part.score.shape)
     if "own-history" in judges:
-        draws = range(seeds if counts else 0)
-        by_seed = [
-            _mean_of_own_scores(part, counts, _make_random_order(seed), is_learned)
-            for seed in draws
-        ]
+        orders = map(_make_random_order, range(seeds if counts else 0))
+        by_seed = [_mean_of_own_scores(part, counts, order, is_learned) for order in orders]
         for count, drawn in zip(counts, zip(*by_seed, strict=True), strict=True):
             yield Predictions("own-history", count, np.stack(drawn))
-        history = _mean_of_other_groups(part, np.where(is_learned, part.score, np.nan))
+        history = _mean_of_other_groups(part, part.score, is_learned)
         yield Predictions("own-history", None, history[None])
     if "neighbours" in judges and counts:
         order = _make_text_similarity_order(part, texts, vectorize)
@@ -191,8 +188,7 @@ def predict(
     if "item-mean" in judges:
         yield Predictions("item-mean", None, means_of_peers[None])
     if "rater-offset" in judges:
-        distances = np.where(is_learned, part.score - means_of_peers, np.nan)
-        offset = _mean_of_other_groups(part, distances)
+        offset = _mean_of_other_groups(part, part.score - means_of_peers, is_learned)
         yield Predictions("rater-offset", None, (means_of_peers + offset)[None])
 
 
@@ -233,10 +229,12 @@ def _reviewer_domain_numbers(part: DimensionRatings) -> Ints:
     return part.reviewer * len(part.domains) + part.domain
 
 
-def _mean_of_other_groups(part: DimensionRatings, values: Floats) -> Floats:
-    """Return the mean of a reviewer's values in the domain without those of the same group, [n]; NaN without others."""
+def _mean_of_other_groups(part: DimensionRatings, values: Floats, is_learned: Bools) -> Floats:
+    """Return the mean of a reviewer's learned values in the domain without those of the same group, [n]; NaN without
+    others."""
     pool = _reviewer_domain_numbers(part)
-    return mean_without_own_subgroup(values, pool, pair_numbers(pool, part.group))
+    learned = np.where(is_learned, values, np.nan)
+    return mean_without_own_subgroup(learned, pool, pair_numbers(pool, part.group))
 
 
 def _mean_of_own_scores(
@@ -537,9 +535,8 @@ def read_earlier_ratings(
                 for example in judge.history.examples:
                     names = (example.key, example.item, example.text)
                     row = next(filter(None, map(judged_rows.get, names)), example)
-                    same_group = {"item": row.item, "group": row.group}
                     earlier[example.reviewer, example.key, example.dimension] = example.model_copy(
-                        update=same_group
+                        update={"item": row.item, "group": row.group}
                     )
                 continue
         message = "%s: is not as the run read it, so judges without a model do not learn from it"
@@ -908,6 +905,7 @@ def _compare_with_own_mean(
     error = mean_with_cluster_interval(errors[rows], part.group[rows])
     return {
         "subject": judge if has_model else "own mean",
+        "state": "alone" if has_model else "own mean",
         "error": error and as_interval(error.within(0.0, math.inf)),
         "error_n": rows.sum(),
         "own_mean": gain and own_mean_errors[rows].mean(),
@@ -923,7 +921,7 @@ def _tell_states(reviewers: FigureRows) -> Iterator[Figures]:
         gain = row["own_mean_gain"]
         p = row["own_mean_p"]
         if gain is None:
-            yield {**row, "state": "own mean" if row["subject"] == "own mean" else "alone"}
+            yield row
             continue
         state = "better" if gain.value > 0.0 else "worse"
         if gain.clusters < MIN_TESTED_ITEMS:

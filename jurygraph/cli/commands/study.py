@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     from jurygraph.sources.file_rows import FileRows
     from jurygraph.studies.judge import JudgeStudy
     from jurygraph.studies.judgements import RunJudgements
-    from jurygraph.studies.reviewers import RunPredictions
 
 study = typer.Typer(
     help="Apply the measurements of the papers, to runs or simulations.",
@@ -874,17 +873,16 @@ class _ReviewerStudy:
                 (part, [*predict_after(earlier, ratings, part, *settings), *predictions_from_runs])
                 for part, predictions_from_runs in zip(parts, joined_predictions, strict=True)
             ]
-            next_steps = self._next_steps(run_folders[-1], runs) if run_folders else ()
+            next_steps = self._next_steps(run_folders[-1], len(runs)) if run_folders else ()
             return compare_judges(predictions_by_part, level, vectorize, next_steps, all_tables)
 
-    def _next_steps(self, folder: Path, judges: "Sequence[RunPredictions]") -> Iterator[str]:
+    def _next_steps(self, folder: Path, judge_count: int) -> Iterator[str]:
         labels = shell_quote(self._file.path)
         for field in ("item", "reviewer", "score"):
             column = shell_quote(self._file.columns[field])
             labels += f" {COLUMN_OPTION_BY_RATING_FIELD[field]} {column}"
         # a dimension names the questions of several judges, and a label is of one question
-        is_of_one_judge = sum(judge.run == str(folder) for judge in judges) == 1
-        if is_of_one_judge or not any(part.dimension for part in self._parts):
+        if judge_count == 1 or not any(part.dimension for part in self._parts):
             yield f"next: jurygraph study judge {shell_quote(folder)} --labels {labels}"
         yield "next, with a run of new responses (who pays): jurygraph study ranking RUN"
         yield "next (how far off): this with --json > study.json; jurygraph export RUN -o F.xlsx --study study.json"

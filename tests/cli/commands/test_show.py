@@ -425,20 +425,24 @@ def test_an_exported_reward_names_whose_answer_counts_as_the_worst_and_not_as_pr
     assert run(*workbook, "--labels", labels).code == 0
     sheet = load_workbook(project / "rewards.xlsx").worksheets[0]  # opens on it
     assert sheet.title == "Reviewers"
-    titles, *to_hand_on = sheet.iter_rows(values_only=True)
-    assert titles[2:4] == (
+    (legend, *_), titles, *to_hand_on = sheet.iter_rows(values_only=True)
+    assert legend.startswith("Each row is a text. Under a name is what the judge predicts")
+    assert (sheet.freeze_panes, sheet.column_dimensions["B"].width) == ("A3", 40)
+    assert titles[1:5] == (
+        "Question",
+        "Text, up to 1,000 characters",
         "Mean of those predicted (1 to 5)",
         "ann (1 to 5) ± 1.00 on average over 1 rating: 0% exact, 100% within 1",
     )
-    assert titles[4:] == ("ann gave", "ann: difference", "ann: answers of the judge")
-    *texts, now, promised, own_mean, legend = to_hand_on
+    assert titles[5:] == ("ann gave", "ann: difference", "ann: answers of the judge")
+    *texts, now, promised, own_mean = to_hand_on
     assert texts == [
-        ("a", "A cat sat.", None, None, 2, None, "without a quotation"),
-        ("b", "No cat sat.", 4, 4, 5, -1, "4"),
+        ("a", "Write about cats.", "A cat sat.", None, None, 2, None, "without a quotation"),
+        ("b", "Write about cats.", "No cat sat.", 4, 4, 5, -1, "4"),
     ]
-    assert [row[3] for row in (now, promised, own_mean, legend)] == [1, 1, 3, None]
-    assert sheet["E2"].value == 2
-    assert sheet["E2"].number_format == "General;-General", (
+    assert [row[4] for row in (now, promised, own_mean)] == [1, 1, 3]
+    assert sheet["F3"].value == 2
+    assert sheet["F3"].number_format == "General;-General", (
         "a whole number is shown without decimals"
     )
 
@@ -503,8 +507,9 @@ def test_a_prediction_says_where_its_examples_are_and_of_a_newcomer_how_far_off_
         *("export", project / "run", "-o", project / "f.xlsx", "--study", project / "study.json")
     )
     assert ended.code == 0, ended.err
-    titles = next(load_workbook(project / "f.xlsx").worksheets[0].iter_rows(values_only=True))
-    assert titles[3:5] == (
+    sheet = load_workbook(project / "f.xlsx").worksheets[0]
+    _, titles, *_ = sheet.iter_rows(values_only=True)
+    assert titles[4:6] == (
         "ann (1 to 5) ± 0.25 on average over 1 rating: 50% exact, 100% within 1",
         "cy (1 to 5), judged from everybody's ± 1.75 on average over 4 ratings of the others, judged so: 50% exact, "
         "100% within 1",
