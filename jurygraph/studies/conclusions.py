@@ -570,8 +570,9 @@ def _describe_states(persons: FigureRows) -> Iterator[str]:
         own_mean = "" if row["own_mean"] is None else f", own mean by {row['own_mean']:.2f}"
         need = ""
         if state.startswith("so far"):
-            gain = row["own_mean_gain"]
-            need = describe_needed_count(gain, 0.0, count, "ratings", row["own_mean_tests"])
+            need = describe_needed_count(
+                row["own_mean_gain"], 0.0, count, "ratings", row["own_mean_tests"]
+            )
         yield (
             f"{row['reviewer']}: {STATE_TEXTS[state]}: {row['subject']} off by {_cell_text(row['error'])} on average "
             f"over {format_count(count, 'rating')}{own_mean}.{need}"

@@ -86,13 +86,18 @@ def _reviewer_table(dimension: str, reviewers: FigureRows) -> ReportTable:
     for name in sorted(judges, key=PEER_BASELINE_NAMES.__contains__):
         columns[SHORT_JUDGE_NAMES.get(name, name)] = name
     if judges.keys() >= PLANNED_PAIR:
-        columns["aggregate - personalized (95 %, this reviewer alone)"] = "gain"
-        columns |= {"n of both": "gain_n", "p of that (Holm, all reviewers)": "gain_p"}
+        columns |= {
+            "aggregate - personalized (95 %, this reviewer alone)": "gain",
+            "n of both": "gain_n",
+            "p of that (Holm, all reviewers)": "gain_p",
+        }
     if rows[0]["state"] != "own mean":
-        columns["own mean - judge (95 %, all reviewers together)"] = "own_mean_gain"
-        columns["p of that (Holm)"] = "own_mean_p"
-        columns["bias (95 %)"] = "bias"
-        columns[f"rank correlation of {rows[0]['judge']} (95 %)"] = "rank_correlation"
+        columns |= {
+            "own mean - judge (95 %, all reviewers together)": "own_mean_gain",
+            "p of that (Holm)": "own_mean_p",
+            "bias (95 %)": "bias",
+            f"rank correlation of {rows[0]['judge']} (95 %)": "rank_correlation",
+        }
     return ReportTable.of(columns, rows, left=1, digits=2, most=_MAX_ROWS_LISTED)
 
 

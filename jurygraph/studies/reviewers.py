@@ -34,7 +34,6 @@ from jurygraph.inference.agreement import (
     rank_correlation,
 )
 from jurygraph.inference.clusters import (
-    bonferroni_interval,
     cluster_numbers,
     divide_or_nan,
     mean_with_cluster_interval,
@@ -66,9 +65,7 @@ from jurygraph.studies.agreement import (
     notes_on_scores,
     to_dimension_ratings,
 )
-from jurygraph.studies.alternative_annotator import SIGNIFICANCE_LEVEL
 from jurygraph.studies.conclusions import (
-    MIN_TESTED_ITEMS,
     PLANNED_PAIR,
     PLANNED_PAIRS,
     conclude_draws,
@@ -85,7 +82,6 @@ from jurygraph.studies.reasons import (
     tf_idf,
 )
 from jurygraph.studies.report import (
-    FigureRows,
     Figures,
     IntervalCell,
     Plot,
@@ -96,11 +92,8 @@ from jurygraph.studies.report import (
     describe_range,
     omission_notes,
 )
-from jurygraph.studies.reviewer_tables import (
-    BASELINES_WITHOUT_MODEL,
-    PEER_BASELINE_NAMES,
-    lay_out_sections,
-)
+from jurygraph.studies.reviewer_states import compare_with_own_mean, tell_states
+from jurygraph.studies.reviewer_tables import PEER_BASELINE_NAMES, lay_out_sections
 
 _LOGGER = logging.getLogger(__name__)
 _NEAR_COPY_COSINE = 0.9
@@ -888,50 +881,6 @@ def _paired_reason_rows(part: DimensionRatings, columns: PredictionColumns) -> l
     return sorted(rows, key=lambda row: -abs(row["predicted"] - row["score"]))
 
 
-def _compare_with_own_mean(
-    part: DimensionRatings, judge: str, errors: Floats, own_mean_errors: Floats, reviewer: int
-) -> Figures:
-    """Return how far off a judge is for a reviewer, and how much nearer than the own mean, on ratings of both.
-
-    Where no judge has a model, it is the own mean that is off. The gain is an `Estimate`, whose p-value is for itself.
-    """
-    has_model = judge not in BASELINES_WITHOUT_MODEL
-    gains = own_mean_errors - errors if has_model else own_mean_errors * np.nan
-    errors = errors if has_model else own_mean_errors
-    rows = (part.reviewer == reviewer) & ~np.isnan(errors)
-    is_compared = rows & ~np.isnan(gains)
-    gain = mean_with_cluster_interval(gains[is_compared], part.group[is_compared])
-    rows = is_compared if gain else rows
-    error = mean_with_cluster_interval(errors[rows], part.group[rows])
-    return {
-        "subject": judge if has_model else "own mean",
-        "state": "alone" if has_model else "own mean",
-        "error": error and as_interval(error.within(0.0, math.inf)),
-        "error_n": rows.sum(),
-        "own_mean": gain and own_mean_errors[rows].mean(),
-        "own_mean_gain": gain,
-        "own_mean_p": t_test_p(gain) if gain and gain.clusters >= MIN_TESTED_ITEMS else None,
-    }
-
-
-def _tell_states(reviewers: FigureRows) -> Iterator[Figures]:
-    """Yield the reviewers with the state of the judge, from p-values and gains that hold for all of them together."""
-    tests = sum(row["own_mean_p"] is not None for row in reviewers)
-    for row in adjust_p_values(reviewers, "own_mean_p"):
-        gain = row["own_mean_gain"]
-        p = row["own_mean_p"]
-        if gain is None:
-            yield row
-            continue
-        state = "better" if gain.value > 0.0 else "worse"
-        if gain.clusters < MIN_TESTED_ITEMS:
-            state = "too few"
-        elif p is None or p >= SIGNIFICANCE_LEVEL:
-            state = f"so far {state}"
-        together = IntervalCell(gain.value, *bonferroni_interval(gain, max(tests, 1)))
-        yield {**row, "own_mean_gain": together, "own_mean_tests": tests, "state": state}
-
-
 def _measure_settings(
     part: DimensionRatings, columns: PredictionColumns, reviewer: int, own_mean_errors: Floats
 ) -> dict[str, Figures]:
@@ -993,12 +942,12 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
                 "judge": prediction.judge,
                 "bias": as_interval(bias),
                 "rank_correlation": as_interval(correlation),
-                **_compare_with_own_mean(
+                **compare_with_own_mean(
                     part, prediction.judge, errors[prediction.judge], own_mean_errors, index
                 ),
             }
         )
-    return list(_tell_states(adjust_p_values(reviewers, "gain_p")))
+    return list(tell_states(adjust_p_values(reviewers, "gain_p")))
 
 
 def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:

@@ -780,7 +780,7 @@ class _ReviewerStudy:
         self._texts = texts_of(self._file, item_texts)
         self._shots = [_parse_count(count) for count in split_names(shots)]
         self._seeds = seeds
-        self._judges = _choose_compared_judges(judges, has_runs, bool(self._texts))
+        self._judges = _choose_compared_judges(judges, has_runs, has_runs or bool(self._texts))
         self._parts = read_parts([self._file], repeat_remedy="keep one of the scores")
         self._designs = plan_runs(self._judges, self._shots, seeds)
         self._prompts: dict[str, str] = {}
@@ -893,7 +893,6 @@ def _choose_compared_judges(judges: str | None, has_runs: bool, has_texts: bool)
     from jurygraph.studies.reviewer_tables import BASELINES_WITHOUT_MODEL
     from jurygraph.studies.reviewers import MODEL_JUDGES
 
-    has_texts = has_texts or has_runs
     if judges is None:
         return [name for name in BASELINES_WITHOUT_MODEL if has_texts or name != "neighbours"]
     names = select_known_names(

@@ -1,0 +1,66 @@
+"""What a judge is for each reviewer, beside the simplest that needs no judge: the mean of the reviewer's own scores.
+
+The question is one for each reviewer, so the reviewers are the family of the test, whatever else is compared.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from jurygraph.arrays import Floats
+from jurygraph.inference.clusters import bonferroni_interval, mean_with_cluster_interval
+from jurygraph.inference.crossed import t_test_p
+from jurygraph.studies.agreement import DimensionRatings
+from jurygraph.studies.alternative_annotator import SIGNIFICANCE_LEVEL
+from jurygraph.studies.conclusions import MIN_TESTED_ITEMS
+from jurygraph.studies.report import (
+    FigureRows,
+    Figures,
+    IntervalCell,
+    adjust_p_values,
+)
+from jurygraph.studies.reviewer_tables import BASELINES_WITHOUT_MODEL
+
+
+def compare_with_own_mean(
+    part: DimensionRatings, judge: str, errors: Floats, own_mean_errors: Floats, reviewer: int
+) -> Figures:
+    """Return how far off a judge is for a reviewer, and how much nearer than the own mean, on ratings of both.
+
+    Where no judge has a model, it is the own mean that is off. The gain is an `Estimate`, whose p-value is for itself.
+    """
+    has_model = judge not in BASELINES_WITHOUT_MODEL
+    gains = own_mean_errors - errors if has_model else own_mean_errors * np.nan
+    errors = errors if has_model else own_mean_errors
+    rows = (part.reviewer == reviewer) & ~np.isnan(errors)
+    is_compared = rows & ~np.isnan(gains)
+    gain = mean_with_cluster_interval(gains[is_compared], part.group[is_compared])
+    rows = is_compared if gain else rows
+    error = mean_with_cluster_interval(errors[rows], part.group[rows])
+    return {
+        "subject": judge if has_model else "own mean",
+        "state": "alone" if has_model else "own mean",
+        "error": error and error.within(0.0, np.inf),
+        "error_n": rows.sum(),
+        "own_mean": gain and own_mean_errors[rows].mean(),
+        "own_mean_gain": gain,
+        "own_mean_p": t_test_p(gain) if gain and gain.clusters >= MIN_TESTED_ITEMS else None,
+    }
+
+
+def tell_states(reviewers: FigureRows) -> Iterator[Figures]:
+    """Yield the reviewers with the state of the judge, from p-values and gains that hold for all of them together."""
+    tests = sum(row["own_mean_p"] is not None for row in reviewers)
+    for row in adjust_p_values(reviewers, "own_mean_p"):
+        gain = row["own_mean_gain"]
+        p = row["own_mean_p"]
+        if gain is None:
+            yield row
+            continue
+        state = "better" if gain.value > 0.0 else "worse"
+        if gain.clusters < MIN_TESTED_ITEMS:
+            state = "too few"
+        elif p is None or p >= SIGNIFICANCE_LEVEL:
+            state = f"so far {state}"
+        together = IntervalCell(gain.value, *bonferroni_interval(gain, max(tests, 1)))
+        yield {**row, "own_mean_gain": together, "own_mean_tests": tests, "state": state}
