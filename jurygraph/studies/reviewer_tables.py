@@ -98,7 +98,7 @@ def _reviewer_table(dimension: str, reviewers: FigureRows) -> ReportTable:
             "bias (95 %)": "bias",
             f"rank correlation of {rows[0]['judge']} (95 %)": "rank_correlation",
         }
-    return ReportTable.of(columns, rows, left=1, digits=2, most=_MAX_ROWS_LISTED)
+    return ReportTable.of(columns, rows, digits=2, most=_MAX_ROWS_LISTED)
 
 
 def _detail_tables(figures: Figures) -> ReportSections:
