@@ -143,6 +143,8 @@ def _times(address: str) -> Iterator[Figure]:
     kinds = {
         "the run": ["a/"] * REPEATS,
         "a table, sorted by a question": ["a/responses?sort=maths.steps"] * REPEATS,
+        "... of all rows that a search hits": ["a/responses?search=apples&sort=maths.steps"]
+        * REPEATS,
         "a table, searched": [f"a/responses?search=apples+{n}" for n in range(REPEATS)],
         "a table with a label's value, sorted by another label": [
             f"a/responses?label.domain=domain+{n % 6}&columns=label.step&sort=-label.step"

@@ -308,6 +308,8 @@ def _describe_score(verdict: ExplainedVerdict, score: float) -> str:
     scale = verdict.verdict.scale
     if verdict.native is not None and scale is not None:
         return f"{scale[best]:g} on a scale of {scale[0]:g} to {scale[1]:g}"
+    if verdict.score is None:  # on a scale that no answer names
+        return f"{best} of 1"
     if verdict.verdict.met is None:
         return str(best)
     return "met" if best else "not met"

@@ -462,16 +462,24 @@ def feedback_texts(
 
     What no judge decided is left out, as are decisions for the response: there is nothing to mend in the response.
     """
-    losses = []
+    lost_by_question: dict[str, float] = defaultdict(float)
+    verdicts = []
     for component in explained_trace.terms:
         term = component.term
         whole = _ComponentPart(term.name, term.value or 0.0, 1.0, component.verdicts)
         for part in _component_summands(component) or [whole]:
             line = _points_line(component, part, ())
-            losses += [(line.lost, verdict) for verdict in part.verdicts if line.has_loss]
-    losses.sort(key=lambda loss: -loss[0] * loss[1].score_shortfall)
+            if not line.has_loss:
+                continue
+            verdicts += part.verdicts
+            # of a part with several verdicts, each lost as much as it falls short
+            shortfall = sum(verdict.score_shortfall for verdict in part.verdicts)
+            for verdict in part.verdicts:
+                share = verdict.score_shortfall / (shortfall or 1.0)
+                lost_by_question[verdict.verdict.question] += line.lost * share
+    verdicts.sort(key=lambda verdict: -lost_by_question[verdict.verdict.question])
     feedback = []
-    for _, verdict in losses:
+    for verdict in verdicts:
         if verdict.effect in ("deduction", "gated") and not verdict.has_best_decision:
             title = text_by_question.get(verdict.verdict.question) or verdict.label
             title = title.rstrip(" .") + " (a fault)" * (verdict.direction < 0)

@@ -70,8 +70,9 @@ def open_gateway(
         price = find_user_price(backend.model, config.prices) or backend.find_list_price()
     if budget.max_cost is not None and price is None:
         raise ConfigError(
-            f"model: the price of {backend.model!r} is not known, so --max-cost cannot be kept; state it in "
-            f"calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"
+            f"model: the price of {backend.model!r} is not known, so `max_cost` (--max-cost) cannot be kept; "
+            f"state it in calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use `max_calls` "
+            "(--max-calls)"
         )
     if price is None and config.prices:
         hint = suggest_known_name(backend.model, config.prices)

@@ -624,7 +624,10 @@ class Budget:
 
     def __init__(self, max_cost: float | None = None, max_calls: int | None = None) -> None:
         """Set the limits. Raises `ConfigError` for one that is negative or not a finite number."""
-        for name, limit in (("--max-cost", max_cost), ("--max-calls", max_calls)):
+        for name, limit in (
+            ("max_cost (--max-cost)", max_cost),
+            ("max_calls (--max-calls)", max_calls),
+        ):
             if limit is not None and not 0 <= limit < inf:
                 raise ConfigError(
                     f"{name}: {limit} is not a valid limit; give a number that is not negative"
@@ -681,8 +684,8 @@ class Budget:
         if self._max_calls is not None and self.calls + self._in_flight >= self._max_calls:
             limit = format_count(self._max_calls, "call")
             return (
-                f"the limit of {limit} is reached ({self.calls} ended, {self._in_flight} in flight); raise --max-calls "
-                "to go on"
+                f"the limit of {limit} is reached ({self.calls} ended, {self._in_flight} in flight); raise "
+                "`max_calls` (--max-calls) to go on"
             )
         if self.max_cost is None:
             return None
@@ -696,13 +699,13 @@ class Budget:
         if most is None:
             return (
                 f"{limit} cannot be held, as the price of the model is unknown; state it under `calls.prices` in the "
-                "config, or leave --max-cost out"
+                "config, or leave `max_cost` (--max-cost) out"
             )
         if self._spent + reserved + most <= self.max_cost:
             return None
         return (
             f"{limit} might be passed: {spent_amount_text}, {_format_dollars(reserved)} reserved for requests in "
-            f"flight, and this one may cost {_format_dollars(most)}; raise --max-cost to go on"
+            f"flight, and this one may cost {_format_dollars(most)}; raise `max_cost` (--max-cost) to go on"
         )
 
     def _settle_request(self, most: Fraction | None, bill: Fraction | None) -> None:

@@ -60,12 +60,16 @@ class YamlError(Exception):
 
 
 class _YamlConstructor(SafeConstructor):
-    """Builds values; dates stay text, as JSON has none."""
+    """Builds values that JSON has: dates stay text, and other types are refused as tags that nobody knows."""
 
 
 _YamlConstructor.add_constructor(
     f"{_YAML_TAG_PREFIX}timestamp", _YamlConstructor.construct_yaml_str
 )
+for _type_name in ("binary", "set", "omap", "pairs"):
+    _YamlConstructor.add_constructor(
+        f"{_YAML_TAG_PREFIX}{_type_name}", _YamlConstructor.construct_undefined
+    )
 
 
 class Document:

@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
-from jurygraph.display import ProgressCallback
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.explanation.changes import group_verdicts_by_change
 from jurygraph.explanation.terms import ExplainedVerdict
@@ -281,17 +280,16 @@ async def show_comparison(displayed_run: DisplayedRun, request: web.Request) -> 
             run.index.complete()
             await run.scans.call(run.scans.forget)  # both rankings take as much memory again
 
-        def read_inputs(
-            run: Run, _: ProgressCallback
-        ) -> tuple[ChangedInputs, tuple[dict[str, float], str]]:
+        def read_inputs() -> tuple[ChangedInputs, tuple[dict[str, float], str]]:
             groups = displayed_run.index.iter_packed_groups()
-            with Run.open(other.run.folder) as other_run:
+            # of its own: a ledger belongs to the thread of the pages
+            with Run.open(displayed_run.run.folder) as run, Run.open(other.run.folder) as other_run:
                 return (
                     find_changed_inputs(run, other_run),
                     comparison.decide_under_other_settings(run, other_run.config, groups),
                 )
 
-        changed_inputs, under_b = await displayed_run.scans.check(read_inputs)
+        changed_inputs, under_b = await displayed_run.scans.call(read_inputs)
         compare = partial(
             comparison.compare,
             displayed_run.index.compared_responses(),

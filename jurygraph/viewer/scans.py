@@ -6,6 +6,7 @@ The thread opens the run itself: a ledger belongs to the thread of the pages. Bo
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from threading import Lock
 from typing import TypeVar
 
 from jurygraph.display import ProgressCallback
@@ -19,10 +20,14 @@ T = TypeVar("T")
 class RunScanQueue:
     """The scans of one run, one after another. The verdicts of the last ranking stay in memory until the run grows."""
 
+    _scan_lock = Lock()
+    """Held by whatever scans, of any run: two threads of a process take twice as long for anything."""
+
     def __init__(self, index: RunIndex) -> None:
         self._index = index
         self._folder = index.run.folder
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="jurygraph-scan")
+        self._check_executor = ThreadPoolExecutor(1, thread_name_prefix="jurygraph-check")
         self._ranker: AgentRanker | None = None
         self._records = 0
         self._is_ending = False
@@ -43,22 +48,38 @@ class RunScanQueue:
         return await self.call(rank_agents)
 
     async def check(self, function: Callable[[Run, ProgressCallback], T]) -> T:
-        """Return what a function finds in the run, which reports its progress and stops where the server ends."""
+        """Return what a function finds in the run, which reports its progress and stops where the server ends.
+
+        It goes on when no scan runs and, after a turn of the loop, no page is being made: each would take twice as long
+        beside it.
+        """
+        loop = asyncio.get_running_loop()
+
+        def wait_for_others(count: int) -> None:
+            if self._is_ending:
+                raise CancelledError("the server ends")
+            with self._scan_lock:
+                asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result()
 
         def check_run() -> T:
             with Run.open(self._folder) as run:
-                return function(run, self._stop_if_server_ends)
+                return function(run, wait_for_others)
 
-        return await self.call(check_run)
+        return await loop.run_in_executor(self._check_executor, check_run)
 
     async def call(self, function: Callable[[], T]) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, function)
+        def scan() -> T:
+            with self._scan_lock:
+                return function()
 
-    def close(self) -> None:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, scan)
+
+    async def close(self) -> None:
         """End the scan that runs, as soon as it reports its progress, and forget the others."""
         self._is_ending = True
-        self._executor.shutdown(cancel_futures=True)
+        # in a thread: a check may be waiting for a turn of this loop
+        for executor in (self._executor, self._check_executor):
+            await asyncio.to_thread(executor.shutdown, cancel_futures=True)
         self.forget()
 
     def forget(self) -> None:
@@ -66,8 +87,3 @@ class RunScanQueue:
         if self._ranker is not None:
             self._ranker.run.close()
         self._ranker = None
-
-    def _stop_if_server_ends(self, count: int) -> None:
-        """Take note of progress; raises `CancelledError` where the server ends."""
-        if self._is_ending:
-            raise CancelledError("the server ends")

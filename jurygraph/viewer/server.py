@@ -73,7 +73,7 @@ async def _check_runs(app: web.Application) -> AsyncIterator[None]:
     ]
     yield
     for displayed_run in displayed_runs:
-        displayed_run.scans.close()
+        await displayed_run.scans.close()
     await asyncio.gather(*checks, return_exceptions=True)
 
 

@@ -9,8 +9,7 @@ that were filled in add, is the rest.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import fsum
-from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -81,12 +80,13 @@ def compare_components(
     or of one agent. Agents without a mean have none of these.
     """
     numbers = {agent.agent: number for number, agent in enumerate(agents)}
-    units: dict[str | int, int] = {}
+    unit_names: set[Any] = set()  # texts or numbers
     rows_by_component = defaultdict(list)
+    for name, agent_name, unit, *judged in values:
+        unit_names.add(unit)
+        rows_by_component[name].append((numbers[agent_name], unit, *judged))
     # sorted, so that no sum over units depends on the order of the rows
-    for name, agent_name, unit, *judged in sorted(values, key=attrgetter("unit")):
-        place = numbers[agent_name], units.setdefault(unit, len(units))
-        rows_by_component[name].append((*place, *judged))
+    units = {unit: number for number, unit in enumerate(sorted(unit_names))}
     weights = {
         name: weight * config.scale
         for name, weight in config.reward.items()
@@ -97,7 +97,11 @@ def compare_components(
     comparisons = len(weights) * (len(agents) - 1)
     components = []
     for name, weight in weights.items():
-        rows = np.array(rows_by_component[name], np.float64).reshape(-1, 4).T
+        cells = [
+            (agent, units[unit], *judged)
+            for agent, unit, *judged in rows_by_component.pop(name, [])
+        ]
+        rows = np.array(cells, np.float64).reshape(-1, 4).T
         totals = np.zeros((2, len(agents), len(units)))
         np.add.at(totals, (slice(None), *rows[:2].astype(np.intp)), rows[2:])  # 100,000 at once
         rows_of_agents = _compare_to_best(agents, weight, totals, comparisons)

@@ -211,11 +211,16 @@ ENDS: dict[str, tuple[Script, tuple[str, ...], int, list[str]]] = {
         ("--max-calls", "3"),
         4,
         [
-            "the limit of 3 calls is reached (3 ended, 0 in flight); raise --max-calls to go on",
+            "the limit of 3 calls is reached (3 ended, 0 in flight); raise `max_calls` (--max-calls) to go on",
             KEPT,
         ],
     ),
-    "cost": (judge, ("--max-cost", "0.1"), 4, ["might be passed", "raise --max-cost to go on"]),
+    "cost": (
+        judge,
+        ("--max-cost", "0.1"),
+        4,
+        ["might be passed", "raise `max_cost` (--max-cost) to go on"],
+    ),
     "wrong key": (
         lambda body, number: status(401) if number > 3 else judge(body, number),
         (),

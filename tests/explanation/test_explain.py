@@ -346,7 +346,7 @@ def test_votes_without_a_majority_are_named_with_what_is_missing() -> None:
 
 def test_feedback_has_the_words_of_criteria_that_lost_points_with_answer_and_reason() -> None:
     criteria = [
-        {"id": "c1", "text": "It apologises.", "weight": 1},
+        {"id": "c1", "text": "It apologises.", "weight": 0.9},
         {"id": "c2", "text": "It says when.", "weight": 1},
         {"id": "c3", "text": "How clear it is.", "scale": [1, 5], "weight": 2},
         {"id": "c4", "text": "It is rude.", "weight": -3},
@@ -356,7 +356,7 @@ def test_feedback_has_the_words_of_criteria_that_lost_points_with_answer_and_rea
     answers = {
         "apolog": {"met": False, "probability": 0.0, "reason": "No word of sorrow.", "quotes": []},
         "when": {"met": True, "probability": 0.9, **quote},
-        "clear": {"value": 2, "reason": "Hard to read", **quote},
+        "clear": {"value": 3, "reason": "Hard to read", **quote},
         "rude": {"met": True, "probability": 1.0, "reason": "It scolds", **quote},
     }
     with jg.Jury(model=ScriptedJudge(answers), evaluators=["criteria"]) as jury:
@@ -364,7 +364,7 @@ def test_feedback_has_the_words_of_criteria_that_lost_points_with_answer_and_rea
     explanation = trace.explain()
     assert explanation.feedback() == [
         "It is rude (a fault): met (1); It scolds, as in “You are a fool”",
-        "How clear it is: 2 of 5; Hard to read, as in “You are a fool”",
+        "How clear it is: 3 of 5; Hard to read, as in “You are a fool”",
         "It apologises: not met (0); No word of sorrow",
     ]
     assert not any(line.is_filled_in for line in explanation.lines)

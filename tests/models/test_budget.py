@@ -55,7 +55,7 @@ def test_a_cost_limit_refuses_a_request_of_unknown_price() -> None:
     budget = Budget(max_cost=1.0)
     assert refusal_message(budget, None) == (
         "the limit of $1 cannot be held, as the price of the model is unknown; "
-        "state it under `calls.prices` in the config, or leave --max-cost out"
+        "state it under `calls.prices` in the config, or leave `max_cost` (--max-cost) out"
     )
 
 
@@ -64,7 +64,7 @@ def test_calls_in_flight_count_as_made() -> None:
     budget.reserve(None).settle_cost(None)
     budget.reserve(None)
     assert refusal_message(budget, None) == (
-        "the limit of 2 calls is reached (1 ended, 1 in flight); raise --max-calls to go on"
+        "the limit of 2 calls is reached (1 ended, 1 in flight); raise `max_calls` (--max-calls) to go on"
     )
 
 

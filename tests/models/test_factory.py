@@ -235,7 +235,7 @@ SERVER = "openai-compatible:http://127.0.0.1:8000/v1#qwen"
     ],
 )
 def test_a_model_without_a_price_cannot_have_a_cost_limit(model: str) -> None:
-    with pytest.raises(ConfigError, match="is not known, so --max-cost cannot be kept"):
+    with pytest.raises(ConfigError, match="is not known, so `max_cost`"):
         open_gateway(model, CallsConfig(), Budget(max_cost=1.0))
 
 

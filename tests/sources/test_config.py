@@ -134,6 +134,10 @@ BAD = [
     (BOMB, "its aliases expand without end; write the values out"),
     ("evaluators: [*x]", "line 1: is not valid YAML: found undefined alias 'x'"),
     ("evaluators: !!bool perhaps", ": is not valid YAML: 'perhaps'; "),
+    (
+        "evaluators: !!binary aGk=",
+        ": is not valid YAML: could not determine a constructor for the tag '!!binary'; ",
+    ),
     ("a: " + "[" * 1000, ": is nested too deeply"),
     (
         "evaluators: [a]\n---\nevaluators: [b]",
