@@ -463,7 +463,7 @@ def feedback_texts(
     What no judge decided is left out, as are decisions for the response: there is nothing to mend in the response.
     """
     lost_by_question: dict[str, float] = defaultdict(float)
-    verdicts = []
+    verdicts: list[ExplainedVerdict] = []
     for component in explained_trace.terms:
         term = component.term
         whole = _ComponentPart(term.name, term.value or 0.0, 1.0, component.verdicts)
