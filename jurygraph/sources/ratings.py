@@ -48,6 +48,7 @@ from jurygraph.sources.files import (
 from jurygraph.sources.label_words import (
     DECISION_BY_WORD,
     LABEL_FIELDS,
+    NUMERAL_PATTERN,
     ClassesByQuestion,
     LabelChoice,
     describe_invalid_label,
@@ -113,7 +114,6 @@ _WIDE_TABLE_HINT = (
 )
 _WIDE_TABLE_COLUMNS = ("item", "label", "score", "annotator", "reviewer")
 """What a file lacks in which each person has a column."""
-NUMERAL_PATTERN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
 def select_dimension(files: Sequence[FileRows[D]], name: str | None) -> Sequence[FileRows[D]]:
@@ -164,7 +164,7 @@ def read_rating_files(
 
     With the `level` of an agreement, labels may be words of the `classes` (`parse_classes`), or any without order; and
     where no rating names its dimension, it is what the column of scores is called by, but for `score` and `label`.
-    Raises `InputError` for classes of a dimension that no rating is of.
+    Raises `InputError` for classes of a dimension that no rating is of, nor any column.
     """
     choice = None
     if level:
@@ -180,7 +180,7 @@ def read_rating_files(
             file = _name_dimension(file, {file.columns["score"]} - {*LABEL_FIELDS})
         files.append(file)
     if choice is not None:
-        choice.refuse_unread_questions()
+        choice.refuse_unread_questions(chain.from_iterable(file.unread_columns for file in files))
     kept_files = select_people(select_dimension(files, None), "reviewer", people)
     return select_dimension(kept_files, dimension)
 
@@ -342,7 +342,7 @@ def read_judged_labels(
         for path, file_columns in iter_file_columns(paths, columns)
     ]
     if choice is not None:
-        choice.refuse_unread_questions()
+        choice.refuse_unread_questions(chain.from_iterable(file.unread_columns for file in files))
     file = join_files(select_people(files, "reviewer", people))
     first_place_by_subject: dict[tuple[str | None, ...], str] = {}
     for place, label in file.rows:

@@ -32,8 +32,8 @@ from jurygraph.schema.rating import (
 )
 from jurygraph.sources.csv_text import escape_formulas
 from jurygraph.sources.file_rows import NO_NAMES, FileRows, NameByField
+from jurygraph.sources.label_words import NUMERAL_PATTERN
 from jurygraph.sources.ratings import (
-    NUMERAL_PATTERN,
     is_no_label,
     read_validated_rows,
     unique_value_by_item,

@@ -43,6 +43,7 @@ from jurygraph.messages import (
     shorten,
 )
 from jurygraph.schema.rating import Label, format_label
+from jurygraph.sources.label_words import has_words
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import (
     SHIFT_FROM_MIDDLE,
@@ -79,8 +80,8 @@ from jurygraph.studies.report import (
 )
 from jurygraph.studies.votes import (
     VoteColumns,
+    describe_repeats,
     describe_slips,
-    has_words,
 )
 from jurygraph.views.agents import AgentDifference, UnitRewards
 from jurygraph.views.agents import rank_agents as rank_agents_by_reward
@@ -206,6 +207,7 @@ def report(
         [*fitted_consensus.warnings, *limits],
         _plots(figures),
         [
+            *describe_repeats(ballots),
             *describe_slips(ballots),
             *_conclude_agents(figures, ballots),
             *conclude_annotators(figures),

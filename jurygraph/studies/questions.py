@@ -16,6 +16,7 @@ from jurygraph.messages import join_names
 from jurygraph.runs.run import Run
 from jurygraph.schema.rating import Label, format_label
 from jurygraph.schema.task import chat_to_prompt_text
+from jurygraph.sources.label_words import has_words
 from jurygraph.sources.ratings import parse_target_cell
 from jurygraph.studies.adjudication import SavedConsensus
 from jurygraph.studies.consensus import compare_agents, name_likeliest_classes
@@ -35,7 +36,6 @@ from jurygraph.studies.report import (
     ReportTable,
     as_interval,
 )
-from jurygraph.studies.votes import has_words
 from jurygraph.views.agents import AgentDifference
 
 _Cell = str | int | float | None

@@ -797,6 +797,19 @@ def test_words_are_places_of_classes_and_no_fault_of_another_dimension(tmp_path:
     )
     (file,) = read_rating_files([partly], {}, {}, level="nominal")
     assert [found.score for found in ratings(file)] == [0, 1, 2, 0]
+    codes = [rating(item=f"i{n}", score=text) for n, text in enumerate(["3", "3.0", "3.5", " Two"])]
+    written = table(tmp_path / "w.csv", *codes)
+    for names, expected in (("1,two,3,4", [2, 2]), ("4,3,2,two,1", [1, 1])):
+        with pytest.raises(
+            InputError, match=r"line 4 .*, field score: is '3\.5', which is none of"
+        ):
+            read_rating_files([written], {}, {}, classes=[names], level="ordinal")
+        kept = table(tmp_path / "k.csv", *codes[:2])
+        (file,) = read_rating_files([kept], {}, {}, classes=[names], level="ordinal")
+        assert [found.score for found in ratings(file)] == expected
+    numbers = table(tmp_path / "n.csv", *codes[:3])
+    (file,) = read_rating_files([numbers], {}, {}, classes=["1,2,3,4,5"], level="interval")
+    assert [found.score for found in ratings(file)] == [3, 3, 4], "as a consensus reads them"
     unknown = "is the text 'Warm'; write a number, .*, or name all words by --classes tone=LOWEST"
     for settings, message in (
         ({"dimension": "tone"}, unknown),

@@ -4,7 +4,7 @@ import math
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -34,7 +34,6 @@ from jurygraph.messages import (
     join_names,
     notes_on_similar_names,
     quote,
-    select_known_names,
     shell_quote,
     split_names,
 )
@@ -43,14 +42,15 @@ from jurygraph.sources.artifacts import confusions_to_json
 from jurygraph.sources.file_rows import NameByField
 from jurygraph.sources.label_words import (
     LABEL_FIELDS,
+    NUMERAL_PATTERN,
     ClassesByQuestion,
     parse_classes,
+    refuse_unread_questions,
     select_classes,
     warn_of_reversed_decisions,
 )
 from jurygraph.sources.people import PeopleChoice, leave_out_raters, select_people
 from jurygraph.sources.ratings import (
-    NUMERAL_PATTERN,
     LabelWithPlace,
     VotesFile,
     iter_file_columns,
@@ -258,9 +258,11 @@ def consensus(
     )
     votes = _read_votes(ratings, columns, scales, gold, people, settings.uses_paper_preset)
     questions = list_questions(votes.files, dimension)
-    names = list(map(str.casefold, votes.question_names))
-    scaled_questions = [name.casefold() for name in filter(None, scales)]
-    select_known_names("--classes: no label is of the question", scaled_questions, names)
+    refuse_unread_questions(
+        [name.casefold() for name in filter(None, scales)],
+        list(map(str.casefold, votes.question_names)),
+        {name.casefold() for file in votes.files for name in file.unread_columns},
+    )
     _refuse_for_several(
         questions,
         {"--values": values, "--artifact": artifact, "--plot": plot, "--compare": compare or None},
@@ -302,11 +304,11 @@ def consensus(
     if runs:
         result = add_judged_agents(result, fits, items)
     # `assign --ambiguous` prints it for what follows the labels that it asks for
-    result.figures = {**result.figures, "command": _describe_command()}
+    result.figures = {**result.figures, "command": _describe_command("--before")}
     is_written = bool(labels_out or table)
     result.notes = [*result.notes, *_suggest_next(fits, compare, gold, is_written)]
     if any(fit.doubts for fit in fits):
-        result.notes = [*result.notes, _suggest_round(votes.files)]
+        result.notes = [*result.notes, _suggest_round(votes.files, fits)]
     return result
 
 
@@ -324,18 +326,28 @@ def _suggest_next(
     yield text
 
 
-def _suggest_round(files: Sequence[VotesFile]) -> str:
-    """Return the commands by which people label again what is in doubt, of the files that have texts, if any has."""
-    texts = next((shell_quote(file.path) for file in files if "text" in file.columns), "ITEMS")
+def _suggest_round(files: Sequence[VotesFile], fits: Sequence[FittedConsensus]) -> str:
+    """Return the commands by which people label again what is in doubt, of a file that has the texts, if any has."""
+    doubtful_items = set().union(*(fit.doubts for fit in fits))
+    texts = "ITEMS"
+    meaning = "; ITEMS is the file with the text of each item"
+    for file in files:
+        if doubtful_items <= {vote.key for _, vote in file.rows if getattr(vote, "text", None)}:
+            texts, meaning = shell_quote(file.path), ""
     command = _describe_command()
-    saved = "consensus.json"
-    if saved in command:  # as `--before`: the shell empties it before it is read
-        saved = "consensus-2.json"
+    # what is there may be named as `--before`: the shell empties it before it is read
+    saved = _find_free_name("consensus", ".json")
     return (
-        f"to label again what is in doubt: `{command} --json > {saved}`, then `jurygraph assign "
-        f"{texts} --ambiguous {saved} --reviewers A,B --out again`; a tie has no label until then, or until an "
-        "expert decides it: --gold FILE"
+        f"to label again what is in doubt: `{command} --json > {saved}`, then `jurygraph assign {texts} --ambiguous "
+        f"{saved} --reviewers A,B --out {_find_free_name('again')}`{meaning}; a tie has no label until then, or until "
+        "an expert decides it: --gold FILE"
     )
+
+
+def _find_free_name(stem: str, suffix: str = "") -> str:
+    """Return the first of `again`, `again-2` and so on that is no file or folder."""
+    names = (f"{stem}{end}{suffix}" for end in chain([""], (f"-{number}" for number in count(2))))
+    return next(name for name in names if not Path(name).exists())
 
 
 class _VoteFiles(NamedTuple):
@@ -433,15 +445,16 @@ _OUTPUT_OPTIONS = (
 )
 
 
-def _describe_command() -> str:
-    """Return the command without what it writes, which another round would write over."""
+def _describe_command(*others: str) -> str:
+    """Return the command without what it writes, which another round would write over, nor `others` of its options."""
+    left_out = (*_OUTPUT_OPTIONS, *others)
     words = shlex.split(command_line.get())
     kept_words = []
     is_value_of_output = False
     for word in words:
-        if not (is_value_of_output or word == "--json" or word.startswith(_OUTPUT_OPTIONS)):
+        if not (is_value_of_output or word == "--json" or word.startswith(left_out)):
             kept_words.append(word)
-        is_value_of_output = word in _OUTPUT_OPTIONS
+        is_value_of_output = word in left_out
     return shlex.join(kept_words)
 
 
