@@ -4,7 +4,7 @@ import logging
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,8 @@ from jurygraph.messages import (
     split_names,
 )
 from jurygraph.schema.frozen_model import JsonFields
-from jurygraph.schema.rating import Label, find_label_class, format_label
+from jurygraph.schema.rating import Label, format_label
+from jurygraph.sources.file_rows import FileRows
 from jurygraph.sources.table_rows import RowWithPlace, TableRow
 
 _LOGGER = logging.getLogger(__name__)
@@ -89,10 +90,14 @@ def to_class_value(label: Label) -> Label:
 
 
 def read_class(label: Label, scale: Sequence[Any]) -> Any:
-    """Return the class of a scale that a label names, in any case, of a fraction the nearest; None off the scale."""
+    """Return the class of a scale that a label names; None off the scale.
+
+    A word may be in any case if one class alone is spelt like it, and a fraction is the nearest class.
+    """
     named_class = to_class_value(label)
     if isinstance(named_class, str):
-        named_class = find_label_class(named_class, scale)
+        words = [name for name in scale if str(name).casefold() == named_class.casefold()]
+        named_class = words[0] if named_class not in scale and len(words) == 1 else named_class
     elif named_class % 1.0 and not has_words(scale) and min(scale) < named_class < max(scale):
         named_class = _find_nearest_class(named_class, scale)
     return named_class if named_class in scale else None
@@ -159,22 +164,12 @@ class LabelChoice:
             key = ""  # `score` of one file and `label` of another are one question
         return self.open_classes.setdefault(key, OpenClasses())
 
-    def refuse_unread_questions(self, unread_columns: Iterable[str]) -> None:
-        """Raise `InputError` as `refuse_unread_questions` does."""
+    def refuse_unread_questions(self, files: Iterable[FileRows[Any]]) -> None:
+        """Raise `InputError` for classes of a question that no label is of, and no column that is not read."""
         names = list(filter(None, self.classes))
-        columns = set(map(self.identify, unread_columns))
-        refuse_unread_questions(names, sorted(self.questions), columns)
-
-
-def refuse_unread_questions(
-    names: Sequence[str], questions: Sequence[str], unread_columns: Collection[str]
-) -> None:
-    """Raise `InputError` for classes of a question that no label is of; warns if it is a column that is not read."""
-    columns = [name for name in names if name in unread_columns and name not in questions]
-    read_names = [name for name in names if name not in columns]
-    select_known_names("--classes: no label is of the question", read_names, questions)
-    if columns:
-        _LOGGER.warning("--classes: not read, so that its classes change nothing: %s", *columns)
+        columns = (name for file in files for name in file.unread_columns)
+        questions = self.questions.union(map(self.identify, columns))
+        select_known_names("--classes: no label is of the question", names, sorted(questions))
 
 
 def fold_classes(
@@ -258,9 +253,7 @@ def place_word(
         keeps_number = name == "score" and is_number_scale(scale)
         fields[name] = float(label_class if keeps_number else scale.index(label_class))
         return
-    # words of all other questions say nothing of those that have numbers
-    has_own_scale = not question or choice.identify(str(question)) in choice.classes
-    if scale and label is not None and (name == "target" or has_own_scale or not has_words(scale)):
+    if scale and label is not None:
         fields[name] = text
 
 
@@ -268,7 +261,6 @@ def describe_invalid_label(
     problem: Problem,
     text: str,
     fields: JsonFields,
-    values: TableRow,
     column: str,
     choice: LabelChoice | None,
 ) -> Problem:
@@ -280,18 +272,12 @@ def describe_invalid_label(
     question = fields.get("question") or fields.get("dimension")
     scale = choice.find_classes(question, column)
     if scale:
-        # in a table with a column for each question, the words may be another's
-        names = [name for name, cell in values.items() if read_class(str(cell), scale) is not None]
-        option = shell_quote(f"{(*names, 'QUESTION')[0]}={','.join(map(str, scale))}")
+        option = shell_quote(f"QUESTION={','.join(map(str, scale))}")
         return Problem(
             problem.path,
             f"is {quote(text)}, which is none of --classes",
             f"name all words, or those of each question: --classes {option}",
         )
     prefix = f"{question}=" if question else ""
-    for scale in choice.classes.values():
-        if read_class(text, scale) is not None:
-            option = shell_quote(prefix + ",".join(map(str, scale)))
-            return replace(problem, remedy=f"did you mean --classes {option}?")
     remedy = f"{TARGET_VALUE_HINT}, or name all words by --classes {prefix}LOWEST,…,HIGHEST"
     return replace(problem, remedy=remedy)

@@ -180,7 +180,7 @@ def read_rating_files(
             file = _name_dimension(file, {file.columns["score"]} - {*LABEL_FIELDS})
         files.append(file)
     if choice is not None:
-        choice.refuse_unread_questions(chain.from_iterable(file.unread_columns for file in files))
+        choice.refuse_unread_questions(files)
     kept_files = select_people(select_dimension(files, None), "reviewer", people)
     return select_dimension(kept_files, dimension)
 
@@ -342,7 +342,7 @@ def read_judged_labels(
         for path, file_columns in iter_file_columns(paths, columns)
     ]
     if choice is not None:
-        choice.refuse_unread_questions(chain.from_iterable(file.unread_columns for file in files))
+        choice.refuse_unread_questions(files)
     file = join_files(select_people(files, "reviewer", people))
     first_place_by_subject: dict[tuple[str | None, ...], str] = {}
     for place, label in file.rows:
@@ -798,7 +798,7 @@ def _row_to_model(
         is_label = field_name == "target" or (choice and field_name == "score")
         column = columns.get(str(field_name), str(field_name))  # a file may lack the column
         if is_label and isinstance(value, str):
-            entry = describe_invalid_label(entry, value, fields, values, column, choice)
+            entry = describe_invalid_label(entry, value, fields, column, choice)
         elif value == "" or (entry.problem == "is null" and not has_quotes):
             is_cut_off = is_csv_file and values.get(column) is None
             entry = _describe_empty_value(entry, is_cut_off)

@@ -158,7 +158,6 @@ def collect_votes(
         or not all(isinstance(to_class_value(label), str) for label in found)
     )
     scale = parse_scale(classes) if classes else _classes_in_votes(votes, has_class_order)
-    _refuse_classes_of_others(files, votes, classes)
     values = None
     if not classes and has_class_order:
         values = [0.0, 1.0]
@@ -198,27 +197,6 @@ def collect_votes(
     )
 
 
-def _refuse_classes_of_others(
-    files: Sequence[VotesFile], votes: Sequence[_LocatedVote], classes: Sequence[str]
-) -> None:
-    """Raise `InputError` for classes that are no label of the votes, but labels of another question."""
-    names = ",".join(classes)
-    words = names.casefold().split(",")
-    questions = [
-        vote.dimension
-        for file in files
-        for _, vote in file.rows
-        if vote.label is not None and format_label(vote.label).casefold() in words
-    ]
-    # A number may lie between classes, as 3.5 of 1 to 5.
-    are_words = all(isinstance(vote.vote.label, str | None) for vote in votes)
-    if are_words and questions and votes[0].vote.dimension not in questions:
-        raise InputError(
-            f"{_subject_text(votes)}: none is one of --classes {names}, which are of another question: --classes "
-            f"{questions[0]}={names}"
-        )
-
-
 def _find_gold_classes(
     gold: Mapping[str, LabelWithPlace], votes: Sequence[_LocatedVote], scale: Sequence[Any]
 ) -> dict[str, Label]:
@@ -232,7 +210,8 @@ def _find_gold_classes(
     for name, (where, columns, label) in gold.items():
         answers = keys_by_name.get(name, set())
         if len(answers) != 1:
-            problem = f"nobody labelled item {quote(name)}"
+            dimension = votes[0].vote.dimension
+            problem = f"nobody labelled {f'{dimension} of ' if dimension else ''}item {quote(name)}"
             hint = did_you_mean(name, sorted(keys_by_name)) or "leave the row out"
             if answers:
                 problem = f"several agents answered item {quote(name)}"
@@ -294,14 +273,13 @@ def _label_to_scale_class(label: Label, scale: Sequence[Any], where: str) -> Lab
     label_class: Label | None = read_class(label, scale)
     if label_class is not None:
         return label_class
-    parsed = to_class_value(label)
     names = list(map(format_label, scale))
     scale_text = ", ".join(list_first(names, MAX_LISTED_NAMES))
-    hint = "write one of these, or have --classes name it"
-    if isinstance(parsed, str):
-        hint = did_you_mean(parsed, names) or hint
+    hint = "write one of these, or have --classes name it, by QUESTION=A,B if they are another question's"
+    if isinstance(label, str):
+        hint = did_you_mean(label, names) or hint
     raise InputError(
-        f"{where}: is {describe_value(parsed)}, which is off the scale {scale_text}; {hint}"
+        f"{where}: is {describe_value(to_class_value(label))}, which is off the scale {scale_text}; {hint}"
     )
 
 
@@ -313,8 +291,8 @@ def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> S
     if decisions:
         return decisions
     if has_class_order and texts:
-        # a word rather than a number that is written as text, and a slip rather than a decision such as yes
-        odd = max(texts, key=lambda text: _rank_as_word(str(text.vote.label)))
+        # a slip rather than a number that is written as text, or a decision such as yes
+        odd = max(texts, key=lambda text: isinstance(parse_target_cell(str(text.vote.label)), str))
         problem = "and only numbers have an order by themselves; write a number"
         numbers = [vote for vote in votes if isinstance(vote.vote.label, float)]
         if 0 < len(numbers) < len(texts):
@@ -342,13 +320,6 @@ def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> S
             f"classes; {hint}"
         )
     return tuple(classes)
-
-
-def _rank_as_word(label: str) -> int:
-    """Return 0 for a number, 1 for a decision, and 2 for another word."""
-    if not isinstance(to_class_value(label), str):
-        return 0
-    return 1 if isinstance(parse_target_cell(label), bool) else 2
 
 
 def list_spellings(labels: Iterable[Label]) -> list[Any]:

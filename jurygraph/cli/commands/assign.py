@@ -168,14 +168,11 @@ def assign(
     )
     answer_key = assignment.key
     raters = sheet_round.raters
-    if any(row.reviewer in raters.get(row.key, ()) for row in answer_key):
-        # who labels an item again would count twice
-        answer_key = [
-            row.model_copy(update={"consensus": f"{row.consensus} --keep-last"})
-            if row.consensus and "--keep-last" not in row.consensus
-            else row
-            for row in answer_key
-        ]
+    command = sheet_round.questions[0].consensus or ""
+    is_rated_again = any(row.reviewer in raters.get(row.key, ()) for row in answer_key)
+    if is_rated_again and "--keep-last" not in command:  # else that person would count twice
+        command += " --keep-last"
+        answer_key = [row.model_copy(update={"consensus": command}) for row in answer_key]
     sheets = out / "sheets"
     key = out / "key.jsonl"
     sheets.mkdir(parents=True, exist_ok=True)
@@ -211,7 +208,7 @@ def assign(
         f"{shell_quote(key)} SHEET... --out {target}"
     )
     if ambiguous:
-        lines.append(f"last: {answer_key[0].consensus} {target}")
+        lines.append(f"last: {command} {target}")
     print_report(json, figures, lines)
 
 

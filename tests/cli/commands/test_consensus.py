@@ -153,7 +153,7 @@ def test_words_without_an_order_have_labels_accuracy_and_doubt_but_no_credit(
     assert "\nannotator  accuracy (95 %, refits)  labels\n" in ended.out
     assert (
         "what is in doubt: `jurygraph consensus words.csv --subsets 0 --json > consensus.json`, then `jurygraph assign "
-        "ITEMS --ambiguous consensus.json --reviewers A,B --out again`"
+        "ITEMS_WITH_TEXTS --ambiguous consensus.json --reviewers A,B --out again`"
     ) in ended.err
     # cy labelled twelve items, which tell too little
     assert " (accuracy near 0.5, surely below 0.75): f 0.500 (" in ended.out
