@@ -351,11 +351,11 @@ def _parse_score(where: str, row: SheetKeyRow, label: Label | None) -> Label | N
     score: Any = to_class_value(label)
     if row.is_pair:
         score = _SCORE_BY_PREFERRED_SIDE.get(str(label).casefold(), score)
-    elif isinstance(score, str):
+    if isinstance(score, str):
         score = read_class(score, row.classes)
     if is_no_label(label) and score not in row.classes:
         return None
-    if score not in row.classes if row.classes else not isinstance(score, int | float):
+    if score not in row.classes if row.classes else score is None:
         hint = "first, second, tie or a number" if row.is_pair else "a number"
         if row.classes:
             hint = f"one of {', '.join(map(format_label, row.classes))}"

@@ -777,7 +777,12 @@ def _annotator_sections(figures: Figures, shows_rates: bool) -> ReportSections:
         header = ("annotator", "other", "both labelled", "alike, %", "Cohen's κ")
         yield ReportTable(header, figures["annotator_pairs"], left=2, digits=2)
         confusions = list_confusions(figures)
-        yield ReportTable([*confusions[0]], [[*row.values()] for row in confusions], left=2)
+        yield ReportTable(
+            [*confusions[0]],
+            [[*row.values()] for row in confusions],
+            left=2,
+            most=_MAX_ANNOTATORS_LISTED,
+        )
 
 
 def list_confusions(figures: Figures) -> list[dict[str, str | int]]:
