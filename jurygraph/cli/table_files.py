@@ -1,5 +1,6 @@
-"""Write rows as a table that a spreadsheet opens: .csv or .xlsx, by the ending of the file."""
+"""Write rows as a table that a spreadsheet opens, .csv or .xlsx, or as .jsonl, by the ending of the file."""
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from jurygraph.errors import InputError
 from jurygraph.runs.export_table import import_library
 from jurygraph.sources.sheets import sheet_rows_to_csv
 
-_OTHER_SUFFIXES = (".json", ".jsonl", ".parquet", ".xls", ".ods", ".tsv", ".html", ".md", ".gz")
+_OTHER_SUFFIXES = (".json", ".parquet", ".xls", ".ods", ".tsv", ".html", ".md", ".gz")
 Cell = str | int | float | None
 TableRows = Sequence[Mapping[str, Cell]]
 
@@ -19,7 +20,7 @@ def refuse_other_table(path: Path) -> None:
     """Raise `InputError` for an ending of another format, or where the library for Excel is not installed."""
     if path.suffix.lower() in _OTHER_SUFFIXES:
         raise InputError(
-            f"{path}: is written as CSV or Excel; name a file that ends in .csv or .xlsx"
+            f"{path}: is written as CSV, JSONL or Excel; name a file that ends in .csv, .jsonl or .xlsx"
         )
     if path.suffix.lower() == ".xlsx":
         import_library("openpyxl")
@@ -31,16 +32,20 @@ def write_table(
     other_sheets: Mapping[str, TableRows] = MappingProxyType({}),
     choices: Sequence[Sequence[str]] = (),
 ) -> None:
-    """Write rows with the columns of all of them: as Excel, with other sheets, for .xlsx, else as CSV.
+    """Write rows with the columns of all of them: as Excel, with other sheets, for .xlsx, JSON for .jsonl, else CSV.
 
     Excel offers the `choices` of each row, [rows], for its `score`; there are no other sheets then.
     """
-    if path.suffix.lower() == ".xlsx":
+    suffix = path.suffix.lower()
+    if suffix == ".xlsx":
         from jurygraph.interchange.workbook import write_sheets
 
         write_output_with(
             path, partial(write_sheets, {"Items": rows, **other_sheets}, choices=choices)
         )
+        return
+    if suffix == ".jsonl":
+        write_output(path, (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows))
         return
     columns = list(dict.fromkeys(column for row in rows for column in row))
     texts = [

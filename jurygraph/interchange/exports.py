@@ -30,7 +30,8 @@ from jurygraph.schema.frozen_model import FrozenModel, JsonMapping, LongId
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.file_rows import NO_NAMES, NameByField
 from jurygraph.sources.files import validate_at_location
-from jurygraph.sources.ratings import NUMERAL_PATTERN, read_decimal_commas, split_column_subject
+from jurygraph.sources.label_words import NUMERAL_PATTERN
+from jurygraph.sources.ratings import read_decimal_commas, split_column_subject
 from jurygraph.sources.table_rows import (
     RowWithPlace,
     TableRow,

@@ -1,7 +1,6 @@
 """Ratings and votes, that is scores and labels that people gave to items, and confusion matrices learned from them."""
 
 import math
-from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
@@ -23,12 +22,6 @@ Label = Number | Annotated[str, StringConstraints(min_length=1, max_length=512)]
 def format_label(label: Label) -> str:
     """Format a label; whole numbers have no decimal point."""
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
-
-
-def find_label_class(word: str, classes: Sequence[Label]) -> Label:
-    """Return the class that a word names, in any case if only one is spelt like it; else the word itself."""
-    similar_classes = [name for name in classes if str(name).casefold() == word.casefold()]
-    return similar_classes[0] if word not in classes and len(similar_classes) == 1 else word
 
 
 class RatedItem(FrozenModel):

@@ -1,8 +1,10 @@
 """Labels that are words: decisions such as yes, and classes such as rude, neutral and kind, which become numbers."""
 
 import logging
+import math
+import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,12 +19,14 @@ from jurygraph.messages import (
     split_names,
 )
 from jurygraph.schema.frozen_model import JsonFields
-from jurygraph.schema.rating import format_label
+from jurygraph.schema.rating import Label, format_label
+from jurygraph.sources.file_rows import FileRows
 from jurygraph.sources.table_rows import RowWithPlace, TableRow
 
 _LOGGER = logging.getLogger(__name__)
 
 LABEL_FIELDS = ("score", "target", "label")
+NUMERAL_PATTERN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 TARGET_VALUE_HINT = "write a number, or true or false, yes or no"
 DECISION_BY_WORD: Mapping[str, bool | None] = {
     **dict.fromkeys(("true", "yes", "y", "pass", "passed", "met", "correct"), True),
@@ -45,6 +49,8 @@ def is_negative(label: str) -> bool:
 
 ClassesByQuestion = Mapping[str, Sequence[str]]
 """The labels of a question's scale, from low to high, by its name; by "" those of all others."""
+ScalesByQuestion = Mapping[str, Sequence[Any]]
+"""The same, with numbers for numerals (`parse_scale`)."""
 
 
 def parse_classes(texts: Sequence[str] | None) -> ClassesByQuestion:
@@ -73,6 +79,55 @@ def select_classes(classes: ClassesByQuestion, question: str) -> Sequence[str]:
     return by_folded_name.get(question.casefold(), classes.get("", ()))
 
 
+def to_class_value(label: Label) -> Label:
+    """Return the class that a label names: a number, also if written as text, or a word."""
+    if isinstance(label, str) and not NUMERAL_PATTERN.fullmatch(label):
+        return label
+    number = float(label)
+    if not math.isfinite(number):
+        return label
+    return int(number) if number.is_integer() else number
+
+
+def read_class(label: Label, scale: Sequence[Any]) -> Any:
+    """Return the class of a scale that a label names; None off the scale.
+
+    A word may be in any case if one class alone is spelt like it, and a fraction is the nearest class.
+    """
+    named_class = to_class_value(label)
+    if isinstance(named_class, str):
+        words = [name for name in scale if str(name).casefold() == named_class.casefold()]
+        named_class = words[0] if named_class not in scale and len(words) == 1 else named_class
+    elif named_class % 1.0 and not has_words(scale) and min(scale) < named_class < max(scale):
+        named_class = _find_nearest_class(named_class, scale)
+    return named_class if named_class in scale else None
+
+
+def _find_nearest_class(fraction: float, scale: Sequence[float]) -> float:
+    """Return the class nearest to a fraction: half way between two, the one farther from the middle of the scale."""
+    middle = (min(scale) + max(scale)) / 2.0
+    return min(scale, key=lambda value: (abs(value - fraction), -abs(value - middle)))
+
+
+def parse_scale(classes: Sequence[str]) -> Sequence[Any]:
+    """Return the classes of `--classes`; numerals are numbers. Raises `InputError` for fewer than two, or one twice."""
+    scale = tuple(map(to_class_value, classes))
+    if len(scale) < 2 or len(set(scale)) < len(scale) or "" in scale:
+        raise InputError(
+            f"--classes: is {','.join(classes)}; name 2 classes or more, each once, from low to high"
+        )
+    return scale
+
+
+def has_words(classes: Sequence[Label]) -> bool:
+    return any(isinstance(label, str) for label in classes)
+
+
+def is_number_scale(classes: Sequence[Any]) -> bool:
+    """Return whether classes are numbers from low to high."""
+    return not has_words(classes) and list(classes) == sorted(classes)
+
+
 class OpenClasses(list[Any]):
     """Classes without an order, to which other words and numbers are added."""
 
@@ -84,8 +139,8 @@ class LabelChoice:
     Attributes:
         is_chosen: whether labels of the dimension, or question, of a name are read; the others become empty, so that a
             word is no fault where only another question has words.
-        classes: the words that labels may be, in small letters, from low to high, by what `identify` returns of a
-            question, and by "" those of all others; a label is the place of its word.
+        classes: the scale of a question, from low to high, by what `identify` returns of it, and by "" that of all
+            others; a label is the place of its class, and a score that of words alone.
         open_classes: those of questions without an order, which each word, or number, is added to; None where labels
             that are words are refused.
         identify: returns what the names of one question have in common.
@@ -93,7 +148,7 @@ class LabelChoice:
     """
 
     is_chosen: Callable[[str], bool]
-    classes: ClassesByQuestion
+    classes: ScalesByQuestion
     open_classes: dict[str, OpenClasses] | None = None
     identify: Callable[[str], str] = str.casefold
     questions: set[str] = field(default_factory=set)
@@ -109,22 +164,23 @@ class LabelChoice:
             key = ""  # `score` of one file and `label` of another are one question
         return self.open_classes.setdefault(key, OpenClasses())
 
-    def refuse_unread_questions(self) -> None:
-        """Raise `InputError` for classes of a question that no label is of."""
+    def refuse_unread_questions(self, files: Iterable[FileRows[Any]]) -> None:
+        """Raise `InputError` for classes of a question that no label is of, and no column that is not read."""
         names = list(filter(None, self.classes))
-        select_known_names("--classes: no label is of the question", names, sorted(self.questions))
+        columns = (name for file in files for name in file.unread_columns)
+        questions = self.questions.union(map(self.identify, columns))
+        select_known_names("--classes: no label is of the question", names, sorted(questions))
 
 
 def fold_classes(
     classes: ClassesByQuestion, identify: Callable[[str], str] = str.casefold
-) -> ClassesByQuestion:
+) -> ScalesByQuestion:
     """Return classes by question as a `LabelChoice` has them; warns as `warn_of_reversed_decisions` does."""
-    folded_classes = {}
+    scales = {}
     for question, names in classes.items():
-        words = [name.casefold() for name in names]
-        folded_classes[identify(question)] = words
-        warn_of_reversed_decisions(words)
-    return folded_classes
+        scales[identify(question)] = parse_scale(names)
+        warn_of_reversed_decisions(names)
+    return scales
 
 
 def warn_of_reversed_decisions(classes: Sequence[str]) -> None:
@@ -156,11 +212,11 @@ def read_decisions(
         dimension = subject.get("dimension") or values.get(columns.get("dimension", ""))
         ratings_by_dimension[str(dimension or "")].append(values)
     for dimension, ratings in ratings_by_dimension.items():
-        classes = choice.find_classes(dimension, column) if choice else ()
+        scale = choice.find_classes(dimension, column) if choice else ()
         cells = [values.get(column) for values in ratings]
         words = ["" if cell is None else fold_word(str(cell)) for cell in cells]
         known_words = DECISION_BY_WORD.keys()
-        if set(words) <= known_words and known_words.isdisjoint(classes):
+        if set(words) <= known_words and known_words.isdisjoint(map(fold_word, map(str, scale))):
             for values, word in zip(ratings, words, strict=True):
                 decision = DECISION_BY_WORD[word]
                 if decision is not None:
@@ -170,37 +226,41 @@ def read_decisions(
 def place_word(
     choice: LabelChoice | None, fields: JsonFields, values: TableRow, columns: Mapping[str, str]
 ) -> None:
-    """Replace the label of a row by the place of its word; by None if it is not chosen.
+    """Replace the label of a row by the place of its class, a score on a scale of numbers by the class itself.
 
-    Where words are spread over the scale of a judge, `target`, a number becomes a text, which no label is.
+    It becomes None if it is not chosen, and what is off the scale a text, which no label is.
     """
     if choice is None:
         return
     name = "target" if "target" in fields else "score"
     label = fields[name]
-    word: Any = fold_word(format_label(values.get(columns[name])))  # type: ignore[arg-type]
+    text = " ".join(format_label(values.get(columns[name])).split())  # type: ignore[arg-type]
     question = fields.get("question") or fields.get("dimension")
-    classes = choice.find_classes(question, columns[name])
-    if label is None or (question and not choice.is_chosen(question)):
+    scale = choice.find_classes(question, columns[name])
+    if question and not choice.is_chosen(question):
         fields[name] = None
         return
-    if isinstance(classes, OpenClasses) and isinstance(label, str | float | int):
-        # numbers, too, so that none is taken for a word's place; yes in CSV is true, and so 1
-        if not isinstance(label, str):
-            word = label
-        if word not in classes:
-            classes.append(word)
-    if word in classes:
-        fields[name] = float(classes.index(word))
-    elif classes and name == "target":
-        fields[name] = word
+    if isinstance(scale, OpenClasses):
+        if isinstance(label, str | float | int):
+            # numbers, too, so that none is taken for a word's place; yes in CSV is true, and so 1
+            word = text.casefold() if isinstance(label, str) else label
+            if word not in scale:
+                scale.append(word)
+            fields[name] = float(scale.index(word))
+        return
+    label_class = read_class(text, scale) if scale else None
+    if label_class is not None:
+        keeps_number = name == "score" and is_number_scale(scale)
+        fields[name] = float(label_class if keeps_number else scale.index(label_class))
+        return
+    if scale and label is not None:
+        fields[name] = text
 
 
 def describe_invalid_label(
     problem: Problem,
     text: str,
     fields: JsonFields,
-    values: TableRow,
     column: str,
     choice: LabelChoice | None,
 ) -> Problem:
@@ -210,20 +270,14 @@ def describe_invalid_label(
     if choice is None:
         return replace(problem, remedy=f"{TARGET_VALUE_HINT}; leave it empty where there is none")
     question = fields.get("question") or fields.get("dimension")
-    words = choice.find_classes(question, column)
-    if words:
-        # in a table with a column for each question, the words may be another's
-        names = [name for name, cell in values.items() if str(cell).casefold() in words]
-        option = shell_quote(f"{(*names, 'QUESTION')[0]}={','.join(words)}")
+    scale = choice.find_classes(question, column)
+    if scale:
+        option = shell_quote(f"QUESTION={','.join(map(str, scale))}")
         return Problem(
             problem.path,
             f"is {quote(text)}, which is none of --classes",
             f"name all words, or those of each question: --classes {option}",
         )
     prefix = f"{question}=" if question else ""
-    for words in choice.classes.values():
-        if text.casefold() in words:
-            option = shell_quote(prefix + ",".join(words))
-            return replace(problem, remedy=f"did you mean --classes {option}?")
     remedy = f"{TARGET_VALUE_HINT}, or name all words by --classes {prefix}LOWEST,…,HIGHEST"
     return replace(problem, remedy=remedy)

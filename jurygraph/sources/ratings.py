@@ -48,6 +48,7 @@ from jurygraph.sources.files import (
 from jurygraph.sources.label_words import (
     DECISION_BY_WORD,
     LABEL_FIELDS,
+    NUMERAL_PATTERN,
     ClassesByQuestion,
     LabelChoice,
     describe_invalid_label,
@@ -113,7 +114,6 @@ _WIDE_TABLE_HINT = (
 )
 _WIDE_TABLE_COLUMNS = ("item", "label", "score", "annotator", "reviewer")
 """What a file lacks in which each person has a column."""
-NUMERAL_PATTERN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
 def select_dimension(files: Sequence[FileRows[D]], name: str | None) -> Sequence[FileRows[D]]:
@@ -168,7 +168,7 @@ def read_rating_files(
     With the `level` of an agreement, labels may be words of the `classes` (`parse_classes`), or any without order; and
     where no rating names its dimension, it is what the column of scores is called by, but for `score` and `label`.
     Where all of a file that name one name the same, the others are of it.
-    Raises `InputError` for classes of a dimension that no rating is of.
+    Raises `InputError` for classes of a dimension that no rating is of, nor any column.
     """
     choice = None
     if level:
@@ -187,7 +187,7 @@ def read_rating_files(
             file = _name_dimension(file, {file.columns["score"]} - {*LABEL_FIELDS})
         files.append(file)
     if choice is not None:
-        choice.refuse_unread_questions()
+        choice.refuse_unread_questions(files)
     kept_files = select_people(select_dimension(files, None), "reviewer", people)
     return select_dimension(kept_files, dimension)
 
@@ -349,7 +349,7 @@ def read_judged_labels(
         for path, file_columns in iter_file_columns(paths, columns)
     ]
     if choice is not None:
-        choice.refuse_unread_questions()
+        choice.refuse_unread_questions(files)
     file = join_files(select_people(files, "reviewer", people))
     first_place_by_subject: dict[tuple[str | None, ...], str] = {}
     for place, label in file.rows:
@@ -805,7 +805,7 @@ def _row_to_model(
         is_label = field_name == "target" or (choice and field_name == "score")
         column = columns.get(str(field_name), str(field_name))  # a file may lack the column
         if is_label and isinstance(value, str):
-            entry = describe_invalid_label(entry, value, fields, values, column, choice)
+            entry = describe_invalid_label(entry, value, fields, column, choice)
         elif value == "" or (entry.problem == "is null" and not has_quotes):
             is_cut_off = is_csv_file and values.get(column) is None
             entry = _describe_empty_value(entry, is_cut_off)

@@ -11,7 +11,7 @@ import io
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,13 +27,12 @@ from jurygraph.schema.rating import (
     Label,
     RatedItem,
     VoteOnText,
-    find_label_class,
     format_label,
 )
 from jurygraph.sources.csv_text import escape_formulas
 from jurygraph.sources.file_rows import NO_NAMES, FileRows, NameByField
+from jurygraph.sources.label_words import read_class, to_class_value
 from jurygraph.sources.ratings import (
-    NUMERAL_PATTERN,
     is_no_label,
     read_validated_rows,
     unique_value_by_item,
@@ -349,17 +348,14 @@ def _votes_with_due_flag(votes: Iterable[SheetVote]) -> Iterator[SheetVote]:
 def _parse_score(where: str, row: SheetKeyRow, label: Label | None) -> Label | None:
     if label is None:
         return None
-    label_class = find_label_class(str(label), row.classes)
-    if is_no_label(label) and label_class not in row.classes:
+    score: Any = to_class_value(label)
+    if row.is_pair:
+        score = _SCORE_BY_PREFERRED_SIDE.get(str(label).casefold(), score)
+    if isinstance(score, str):
+        score = read_class(score, row.classes)
+    if is_no_label(label) and score not in row.classes:
         return None
-    word = str(label).casefold()
-    score: Label = label_class
-    if row.is_pair and word in _SCORE_BY_PREFERRED_SIDE:
-        score = _SCORE_BY_PREFERRED_SIDE[word]
-    elif NUMERAL_PATTERN.fullmatch(word) and isfinite(float(word)):
-        score = float(word)
-    is_valid_score = score in row.classes if row.classes else isinstance(score, float)
-    if not is_valid_score:
+    if score not in row.classes if row.classes else score is None:
         hint = "first, second, tie or a number" if row.is_pair else "a number"
         if row.classes:
             hint = f"one of {', '.join(map(format_label, row.classes))}"

@@ -139,7 +139,7 @@ class AgentChange(NamedTuple):
 
 
 class ConsensusChange(NamedTuple):
-    """The number of new `labels`, and what they moved.
+    """How many more `labels` there are, and what they moved.
 
     Items with another likeliest label come first, and then those whose ambiguity, or standard error, changed most;
     agents by their rank.
@@ -300,8 +300,8 @@ def report(
         figures={**report.figures, "moved": change},
         sections=[_table(change.items), _table(change.agents), *report.sections],
         conclusion=[
-            f"new labels: {change.labels}; likeliest labels that changed: {count_by_change[True, True]}, ties that are "
-            f"resolved: {count_by_change[False, True]}, new ties: {count_by_change[True, False]}",
+            f"labels more than before: {change.labels}; likeliest labels that changed: {count_by_change[True, True]}, "
+            f"ties that are resolved: {count_by_change[False, True]}, new ties: {count_by_change[True, False]}",
             f"items in doubt: {len(names_in_doubt)} before, {len(doubtful_now)} now; of those before, "
             f"{len(doubtful_now.intersection(names_in_doubt))} still are",
             *sureness,
@@ -324,8 +324,14 @@ def _refuse_unlike(before: SavedConsensus, new_consensus: SavedConsensus) -> Non
             f"--before: that consensus has labels of {join_names(lost_annotators)}, and this one has none; name the "
             "files of both, or leave the same people out of both (--without)"
         )
-    has_other_items = before.items.keys() - new_consensus.items.keys()
-    if has_other_items or new_consensus.counts.rows <= before.counts.rows:
+    # rows may be fewer: of who labelled an item again, --keep-last counts the last alone
+    has_other_labels = any(
+        name not in new_consensus.items
+        or not set(item.annotators).issubset(new_consensus.items[name].annotators)
+        for name, item in before.items.items()
+    )
+    has_no_more_rows = new_consensus.counts.rows <= before.counts.rows
+    if has_other_labels or (has_no_more_rows and new_consensus.items == before.items):
         raise InputError(
             "--before: these ratings are not those of that consensus and new ones; name the files of both"
         )

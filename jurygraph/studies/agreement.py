@@ -202,8 +202,12 @@ def _split_into_rating_matrices(part: DimensionRatings) -> Iterator[ReviewerItem
         yield ReviewerItemScores(part.dimension, domain, names, row, column, score, group, table)
 
 
-def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") -> Report:
+def report(
+    files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal", is_order_named: bool = False
+) -> Report:
     """Return how far reviewers agree, for each dimension and domain.
+
+    A note asks whether two or three numbers are codes of classes, unless the user named their order (`is_order_named`).
 
     The figures are the `level`, and `parts`, each with its `dimension` and `domain` (None for all together); `ratings`;
     `items` with scores of two reviewers or more, in `groups`; `alpha` with its 95 % jackknife interval over groups of
@@ -234,7 +238,7 @@ def report(files: Sequence[RatingsFile], level: MeasurementLevel = "ordinal") ->
     return Report(
         {"level": level, "parts": parts},
         _sections(matrices, parts, level),
-        _notes(matrices, parts, level),
+        _notes(matrices, parts, level, is_order_named),
         [alpha_plot, *_alpha_heat_map(parts, describe_range("Krippendorff's alpha", alphas))],
         [
             _describe_pattern(figures)
@@ -392,7 +396,10 @@ def _describe_pattern(figures: Figures) -> str:
 
 
 def _notes(
-    matrices: Sequence[ReviewerItemScores], parts: FigureRows, level: MeasurementLevel
+    matrices: Sequence[ReviewerItemScores],
+    parts: FigureRows,
+    level: MeasurementLevel,
+    is_order_named: bool,
 ) -> Iterator[str]:
     yield from notes_on_similar_names(name for matrix in matrices for name in matrix.reviewers)
     is_ordinal = level != "nominal"
@@ -420,20 +427,19 @@ def _notes(
             yield f"{reason}: {join_names(names)}"
     for matrix in matrices:
         if matrix.domain is None and is_ordinal:
-            yield from notes_on_scores(
-                matrix.dimension or "all", matrix.score, "use --level nominal"
-            )
+            remedy = "" if is_order_named else "use --level nominal"
+            yield from notes_on_scores(matrix.dimension or "all", matrix.score, remedy)
 
 
 def notes_on_scores(name: str, scores: Floats, remedy: str) -> Iterator[str]:
-    """Yield a note that asks whether the scores are codes of classes, if they are only two or three numbers, and a
-    warning of a score that is far from all others."""
+    """Yield a warning of a score that is far from all others, and a note that asks whether two or three numbers are
+    codes of classes, unless there is no remedy."""
     codes = np.unique(scores).tolist()
     _, far_scores = split_far_labels(codes, scores.tolist())
     if far_scores:
         numbers = join_names(f"{score:g}" for score in far_scores)
         yield f"Warning: {name}: far from all other scores, and moving every figure: {numbers}; correct them"
-    if 1 < len(codes) <= _MAX_CLASS_CODES:
+    if remedy and 1 < len(codes) <= _MAX_CLASS_CODES:
         class_codes_text = ", ".join(f"{code:g}" for code in codes)
         yield f"{name}: {class_codes_text} are taken as an order; if they are codes of classes, {remedy}"
 

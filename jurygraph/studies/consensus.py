@@ -43,6 +43,7 @@ from jurygraph.messages import (
     shorten,
 )
 from jurygraph.schema.rating import Label, format_label
+from jurygraph.sources.label_words import has_words
 from jurygraph.studies import symbols
 from jurygraph.studies.conclusions import (
     SHIFT_FROM_MIDDLE,
@@ -79,8 +80,8 @@ from jurygraph.studies.report import (
 )
 from jurygraph.studies.votes import (
     VoteColumns,
+    describe_repeats,
     describe_slips,
-    has_words,
 )
 from jurygraph.views.agents import AgentDifference, UnitRewards
 from jurygraph.views.agents import rank_agents as rank_agents_by_reward
@@ -206,6 +207,7 @@ def report(
         [*fitted_consensus.warnings, *limits],
         _plots(figures),
         [
+            *describe_repeats(ballots),
             *describe_slips(ballots),
             *_conclude_agents(figures, ballots),
             *conclude_annotators(figures),
@@ -451,9 +453,10 @@ def _annotator_figures(
     how much higher the labels surely are: numbers than in the middle of all annotators, were all items the same,
     and the credit of words than the others' (`shifts_from_others`); `habit` shows it (`_find_habit`). Adjusted means
     take out the `offset` of each annotator. `agreement` is the mean share of the others' labels of an item that are the
-    same, `rare` how many labels are of items whose majority is not the commonest class, `always` the label of who gives
-    hardly another one, and how often (`Votes.constant_labels`), else None, and `gold` how many labels of gold items are
-    right, and whether surely more or less often than the others' (`side`, by `compare_on_gold`).
+    same, `confusion` that of `_count_confusions`, `rare` how many labels are of items whose majority is not the
+    commonest class, `always` the label of who gives hardly another one, and how often (`Votes.constant_labels`), else
+    None, and `gold` how many labels of gold items are right, and whether surely more or less often than the others'
+    (`side`, by `compare_on_gold`).
     """
     ballots = fitted_consensus.ballots
     model = fitted_consensus.model
@@ -480,6 +483,7 @@ def _annotator_figures(
         else:
             clusters_of_labels = clusters[~np.isnan(credit)]
             shifts = _shifts_from_middle(fitted_consensus.adjusted, clusters_of_labels)
+    confusions = _count_confusions(votes)
     rows = {}
     for code, (name, quality) in enumerate(model.annotators().items()):
         row = quality._asdict()
@@ -492,10 +496,13 @@ def _annotator_figures(
         row["shift"] = as_interval(shifts[code])
         if fitted_consensus.method == "adjusted-mean" and fitted_consensus.adjusted is not None:
             row["offset"] = round(float(fitted_consensus.adjusted.leniency[code]), 9)
-        row["habit"] = _find_habit(votes, code, shifts[code])
-        row["agreement"] = agreements[code]
-        row["rare"] = int(rare_counts[code])
         label, count = constant_labels.get(code, (None, 0))
+        row |= {
+            "habit": _find_habit(confusions[code], votes.classes, shifts[code]),
+            "confusion": confusions[code].tolist(),
+            "agreement": agreements[code],
+            "rare": int(rare_counts[code]),
+        }
         row["always"] = None if label is None else {"label": label, "labels": count}
         if ballots.gold:
             right_count, label_count = gold_counts[code].tolist()
@@ -526,7 +533,23 @@ def _compare_annotators(fitted_consensus: FittedConsensus) -> list[AnnotatorPair
     return pairs
 
 
-def _find_habit(votes: Votes, annotator: int, shift: Estimate | None) -> Figures | None:
+def _count_confusions(votes: Votes) -> Ints:
+    """Return how often each person gives each class to items of which most of the others' labels are each, [A, K, K].
+
+    Items without a majority of the others are left out.
+    """
+    others_counts = votes.counts[votes.item]
+    others_counts[np.arange(len(votes.label)), votes.label] -= 1
+    is_commonest = others_counts == others_counts.max(axis=1, keepdims=True)
+    is_untied = is_commonest.sum(axis=1) == 1
+    codes = np.stack([votes.annotator, others_counts.argmax(axis=1), votes.label])
+    class_count = len(votes.classes)
+    confusions = np.zeros((len(votes.annotators), class_count, class_count), dtype=np.int64)
+    np.add.at(confusions, tuple(codes[:, is_untied]), 1)
+    return confusions
+
+
+def _find_habit(confusion: Ints, classes: Sequence[Any], shift: Estimate | None) -> Figures | None:
     """Return the commonest way in which a person's labels differ from the others', in the direction of a shift.
 
     The person gives the `label` to `count` items of which most of the others' labels are `others`; `all` is how many of
@@ -534,23 +557,13 @@ def _find_habit(votes: Votes, annotator: int, shift: Estimate | None) -> Figures
     """
     if shift is None:
         return None
-    is_of_annotator = votes.annotator == annotator
-    label = votes.label[is_of_annotator]
-    others_counts = votes.counts[votes.item[is_of_annotator]]
-    others_counts[np.arange(len(label)), label] -= 1
-    is_commonest = others_counts == others_counts.max(axis=1, keepdims=True)
-    is_untied = is_commonest.sum(axis=1) == 1
-    others_majority = others_counts.argmax(axis=1)
-    class_count = len(votes.classes)
-    confusion = np.zeros((class_count, class_count), dtype=np.int64)
-    np.add.at(confusion, (others_majority[is_untied], label[is_untied]), 1)
     shifted_labels = np.triu(confusion, 1) if shift.value > 0.0 else np.tril(confusion, -1)
     if not shifted_labels.any():
         return None
-    majority_code, label_code = divmod(int(shifted_labels.argmax()), class_count)
+    majority_code, label_code = divmod(int(shifted_labels.argmax()), len(classes))
     return {
-        "others": votes.classes[majority_code],
-        "label": votes.classes[label_code],
+        "others": classes[majority_code],
+        "label": classes[label_code],
         "count": int(confusion[majority_code, label_code]),
         "all": int(confusion[majority_code].sum()),
     }
@@ -763,6 +776,24 @@ def _annotator_sections(figures: Figures, shows_rates: bool) -> ReportSections:
     if len(rows) <= _MAX_ANNOTATORS_PAIRED:
         header = ("annotator", "other", "both labelled", "alike, %", "Cohen's κ")
         yield ReportTable(header, figures["annotator_pairs"], left=2, digits=2)
+        confusions = list_confusions(figures)
+        yield ReportTable(
+            [*confusions[0]],
+            [[*row.values()] for row in confusions],
+            left=2,
+            most=_MAX_ANNOTATORS_LISTED,
+        )
+
+
+def list_confusions(figures: Figures) -> list[dict[str, str | int]]:
+    """Return how often each annotator says each class where most others say the same one."""
+    classes = list(map(format_label, figures["classes"]))
+    rows = []
+    for name, person in figures["annotators"].items():
+        for label, counts in zip(classes, person["confusion"], strict=True):
+            said = {f"says {says}": count for says, count in zip(classes, counts, strict=True)}
+            rows.append({"annotator": name, "most others say": label, **said})
+    return rows
 
 
 def name_likeliest_classes(classes: Sequence[Label], posterior: Sequence[float]) -> str:

@@ -24,13 +24,13 @@ from jurygraph.messages import (
     notes_on_similar_names,
 )
 from jurygraph.schema.rating import format_label
+from jurygraph.sources.label_words import has_words
 from jurygraph.studies.report import (
     Figures,
 )
 from jurygraph.studies.votes import (
     MAX_LISTED_NAMES,
     VoteColumns,
-    has_words,
     notes_on_half_steps,
     notes_on_labels,
 )

@@ -3,6 +3,7 @@
 A study of labels asks for these by the id of a response; a judge is a question with its evaluator and model.
 """
 
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -31,6 +32,8 @@ from jurygraph.schema.verdict import MET_THRESHOLD
 from jurygraph.sources.file_rows import FileRows
 from jurygraph.studies.pairs import majority_choice, scores_by_order
 from jurygraph.studies.report import group_by
+
+_LOGGER = logging.getLogger(__name__)
 
 LabelScale = tuple[float, float]
 """The lowest and the highest value."""
@@ -483,6 +486,7 @@ def resolve_label_questions(
     question_ids = list(dict.fromkeys(judge.question for judge, _ in judges))
     if question is not None or labels.columns.get("question") == "dimension":
         chosen = _leave_out_foreign_name(chosen, question_ids)
+    chosen = _leave_out_unknown_questions(chosen, question_ids)
     names = {label.question for _, label in chosen}
     label_questions = [name and find_questions_by_name(name, question_ids) for name in names]
     column_hint = ""
@@ -525,6 +529,19 @@ def _leave_out_foreign_name(
     if len(names) > 1 or any(name and find_questions_by_name(name, question_ids) for name in names):
         return chosen
     return [(place, label.model_copy(update={"question": None})) for place, label in chosen]
+
+
+def _leave_out_unknown_questions(
+    chosen: LabelsWithPositions, question_ids: Sequence[str]
+) -> LabelsWithPositions:
+    """Return the labels of questions that there are, and those that name none; all if there are none of either."""
+    names = {label.question or "" for _, label in chosen}
+    unknown = {name for name in names if name and not find_questions_by_name(name, question_ids)}
+    if not unknown or unknown == names:
+        return chosen
+    message = "labels of questions that no judge is of, left out: %s"
+    _LOGGER.warning(message, join_names(sorted(unknown)))
+    return [row for row in chosen if row[1].question not in unknown]
 
 
 def _questions_about_label(

@@ -1,6 +1,7 @@
 """Several questions about the same items: the consensus of each in one report, and the labels of items as rows."""
 
 import math
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,9 +17,10 @@ from jurygraph.messages import join_names
 from jurygraph.runs.run import Run
 from jurygraph.schema.rating import Label, format_label
 from jurygraph.schema.task import chat_to_prompt_text
+from jurygraph.sources.label_words import has_words, to_class_value
 from jurygraph.sources.ratings import parse_target_cell
 from jurygraph.studies.adjudication import SavedConsensus
-from jurygraph.studies.consensus import compare_agents, name_likeliest_classes
+from jurygraph.studies.consensus import compare_agents, list_confusions, name_likeliest_classes
 from jurygraph.studies.fitted_consensus import FittedConsensus, describe_items
 from jurygraph.studies.judgements import (
     UNIT_SCALE,
@@ -35,7 +37,6 @@ from jurygraph.studies.report import (
     ReportTable,
     as_interval,
 )
-from jurygraph.studies.votes import has_words
 from jurygraph.views.agents import AgentDifference
 
 _Cell = str | int | float | None
@@ -286,16 +287,16 @@ def list_consensus_labels(
             row["agent"] = texts.pop("agent")
         if question is not None:
             row["question"] = question
-        row["label"] = None if label is None else format_label(label)
+        row["label"] = label
         row["certainty"] = certainties.get(key)
         for column in columns:
-            row[column] = None if item[column] is None else f"{item[column]:.6g}"
-        row["labels"] = str(item["labels"])
-        row["spread"] = f"{item['spread']:.3g}"
+            row[column] = None if item[column] is None else to_class_value(f"{item[column]:.6g}")
+        row["labels"] = item["labels"]
+        row["spread"] = to_class_value(f"{item['spread']:.3g}")
         row["doubt"] = fit.doubts.get(key)
         rows.append(row | texts)
     if fit.adjusted is not None:
-        rows.sort(key=lambda row: float(row["adjusted_mean"] or math.inf))
+        rows.sort(key=lambda row: (row["adjusted_mean"] is None, row["adjusted_mean"]))
     return rows
 
 
@@ -351,29 +352,39 @@ def list_item_rows(
 
 
 def list_other_sheets(report: Report, question: str) -> dict[str, list[dict[str, _Cell]]]:
-    """Return the rows of further sheets: people with figures as numbers, and what moved since a round before.
+    """Return the rows of further sheets: what the report concludes, people with figures as numbers and the
+    warnings of who is better left out, how often each says each class where most others say each, and what moved.
 
-    `question` is that of a report of one alone. Warnings that name people follow these.
+    `question` is that of a report of one alone.
     """
     figures = report.to_json()
     figures_by_question = figures.get("questions", {question: figures})
     table = _annotator_table(figures_by_question)
-    people = []
-    for row in table.rows:
-        numbers: dict[str, Any] = dict(zip(table.header, row, strict=True))
+    people: list[dict[str, Any]] = []
+    for cells_of_person in table.rows:
+        numbers: dict[str, Any] = dict(zip(table.header, cells_of_person, strict=True))
         for column, cell in list(numbers.items()):
             estimate = as_interval(cell)
             if estimate is not None:
                 numbers |= {column: estimate.value, f"{column} from": estimate.low}
                 numbers[f"{column} to"] = estimate.high
+        numbers["warning"] = "\n".join(
+            text
+            for text in report.conclusion
+            if numbers["annotator"]
+            in " ".join(shlex.split(text.partition("--without ")[2])).split(",")
+        )
         people.append(numbers)
-    people += [{"warning": text} for text in report.conclusion if "Warning: " in text]
+    confusions = []
     changes = []
     for name, figures_of_question in figures_by_question.items():
+        confusions += [{"question": name, **row} for row in list_confusions(figures_of_question)]
         for change in figures_of_question.get("moved", {"items": []})["items"]:
             cells = {column.replace("_", " "): cell for column, cell in change.items()}
             changes.append({"item": cells["item"], "question": name, **cells})
-    return {"People": people, "Changed": changes} if changes else {"People": people}
+    summary = [{"summary": text} for text in report.conclusion]
+    sheets = {"Summary": summary, "People": people, "Confusions": confusions, "Changed": changes}
+    return {name: rows for name, rows in sheets.items() if rows}
 
 
 def _collect_texts(fits: Iterable[FittedConsensus]) -> dict[str, dict[str, _Cell]]:

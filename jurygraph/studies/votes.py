@@ -17,10 +17,16 @@ from jurygraph.messages import (
     list_first,
     quote,
 )
-from jurygraph.schema.rating import Label, Vote, find_label_class, format_label
-from jurygraph.sources.label_words import LABEL_FIELDS
+from jurygraph.schema.rating import Label, Vote, format_label
+from jurygraph.sources.label_words import (
+    LABEL_FIELDS,
+    has_words,
+    is_number_scale,
+    parse_scale,
+    read_class,
+    to_class_value,
+)
 from jurygraph.sources.ratings import (
-    NUMERAL_PATTERN,
     LabelWithPlace,
     VotesFile,
     parse_target_cell,
@@ -91,8 +97,7 @@ class VoteColumns(NamedTuple):
     @property
     def is_number_scale(self) -> bool:
         """Return whether classes are numbers from low to high, and more than two: a mean tells more than a vote."""
-        classes: Sequence[Any] = self.classes
-        return len(classes) > 2 and not has_words(classes) and list(classes) == sorted(classes)
+        return len(self.classes) > 2 and is_number_scale(self.classes)
 
 
 class _LocatedVote(NamedTuple):
@@ -149,11 +154,10 @@ def collect_votes(
     has_class_order = (
         bool(classes)
         or agent is not None
-        or bool(_order_decisions(map(_label_to_class_value, found)))
-        or not all(isinstance(_label_to_class_value(label), str) for label in found)
+        or bool(_order_decisions(map(to_class_value, found)))
+        or not all(isinstance(to_class_value(label), str) for label in found)
     )
     scale = parse_scale(classes) if classes else _classes_in_votes(votes, has_class_order)
-    _refuse_classes_of_others(files, votes, classes)
     values = None
     if not classes and has_class_order:
         values = [0.0, 1.0]
@@ -166,7 +170,7 @@ def collect_votes(
         if label is not None:
             spelling_in_file = label
             label = _label_to_scale_class(label, scale, located_vote.label_location)
-            if _label_to_class_value(spelling_in_file) != label:
+            if to_class_value(spelling_in_file) != label:
                 spelling_change_counts[f"{quote(str(spelling_in_file))} as {label}"] += 1
         labels.append(label)
     prompt = _require_complete_column(votes, "group")
@@ -193,27 +197,6 @@ def collect_votes(
     )
 
 
-def _refuse_classes_of_others(
-    files: Sequence[VotesFile], votes: Sequence[_LocatedVote], classes: Sequence[str]
-) -> None:
-    """Raise `InputError` for classes that are no label of the votes, but labels of another question."""
-    names = ",".join(classes)
-    words = names.casefold().split(",")
-    questions = [
-        vote.dimension
-        for file in files
-        for _, vote in file.rows
-        if vote.label is not None and format_label(vote.label).casefold() in words
-    ]
-    # A number may lie between classes, as 3.5 of 1 to 5.
-    are_words = all(isinstance(vote.vote.label, str | None) for vote in votes)
-    if are_words and questions and votes[0].vote.dimension not in questions:
-        raise InputError(
-            f"{_subject_text(votes)}: none is one of --classes {names}, which are of another question: --classes "
-            f"{questions[0]}={names}"
-        )
-
-
 def _find_gold_classes(
     gold: Mapping[str, LabelWithPlace], votes: Sequence[_LocatedVote], scale: Sequence[Any]
 ) -> dict[str, Label]:
@@ -227,7 +210,8 @@ def _find_gold_classes(
     for name, (where, columns, label) in gold.items():
         answers = keys_by_name.get(name, set())
         if len(answers) != 1:
-            problem = f"nobody labelled item {quote(name)}"
+            dimension = votes[0].vote.dimension
+            problem = f"nobody labelled {f'{dimension} of ' if dimension else ''}item {quote(name)}"
             hint = did_you_mean(name, sorted(keys_by_name)) or "leave the row out"
             if answers:
                 problem = f"several agents answered item {quote(name)}"
@@ -284,61 +268,31 @@ def _vote_file_paths_text(votes: Iterable[_LocatedVote]) -> str:
     return ", ".join(dict.fromkeys(located_vote.file.path for located_vote in votes))
 
 
-def _label_to_class_value(label: Label) -> Label:
-    """Return the class that a label names: a number, also if written as text, or a word."""
-    if isinstance(label, str) and not NUMERAL_PATTERN.fullmatch(label):
-        return label
-    number = float(label)
-    if not math.isfinite(number):
-        return label
-    return int(number) if number.is_integer() else number
-
-
 def _label_to_scale_class(label: Label, scale: Sequence[Any], where: str) -> Label:
     """Return the class of the scale that a label names. Raises `InputError` with its place if there is none."""
-    parsed = _label_to_class_value(label)
-    if isinstance(parsed, str):
-        parsed = find_label_class(parsed, scale)
-    elif parsed % 1.0 and not has_words(scale) and min(scale) < parsed < max(scale):
-        parsed = _find_nearest_class(parsed, scale)
-    if parsed in scale:
-        return parsed
+    label_class: Label | None = read_class(label, scale)
+    if label_class is not None:
+        return label_class
     names = list(map(format_label, scale))
     scale_text = ", ".join(list_first(names, MAX_LISTED_NAMES))
-    hint = "write one of these, or have --classes name it"
-    if isinstance(parsed, str):
-        hint = did_you_mean(parsed, names) or hint
+    hint = "write one of these, or have --classes name it, by QUESTION=A,B if they are another question's"
+    if isinstance(label, str):
+        hint = did_you_mean(label, names) or hint
     raise InputError(
-        f"{where}: is {describe_value(parsed)}, which is off the scale {scale_text}; {hint}"
+        f"{where}: is {describe_value(to_class_value(label))}, which is off the scale {scale_text}; {hint}"
     )
-
-
-def _find_nearest_class(fraction: float, scale: Sequence[float]) -> float:
-    """Return the class nearest to a fraction: half way between two, the one farther from the middle of the scale."""
-    middle = (min(scale) + max(scale)) / 2.0
-    return min(scale, key=lambda value: (abs(value - fraction), -abs(value - middle)))
-
-
-def parse_scale(classes: Sequence[str]) -> Sequence[Any]:
-    """Return the classes of `--classes`; numerals are numbers. Raises `InputError` for fewer than two, or one twice."""
-    scale = tuple(map(_label_to_class_value, classes))
-    if len(scale) < 2 or len(set(scale)) < len(scale) or "" in scale:
-        raise InputError(
-            f"--classes: is {','.join(classes)}; name 2 classes or more, each once, from low to high"
-        )
-    return scale
 
 
 def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> Sequence[Any]:
     """Return the classes that occur, sorted: words, which have no order, in their commonest spelling."""
     texts = [located_vote for located_vote in votes if isinstance(located_vote.vote.label, str)]
-    labels = [_label_to_class_value(vote.label) for _, _, vote in votes if vote.label is not None]
+    labels = [to_class_value(vote.label) for _, _, vote in votes if vote.label is not None]
     decisions = _order_decisions(labels)
     if decisions:
         return decisions
     if has_class_order and texts:
-        # a word rather than a number that is written as text, and a slip rather than a decision such as yes
-        odd = max(texts, key=lambda text: _rank_as_word(str(text.vote.label)))
+        # a slip rather than a number that is written as text, or a decision such as yes
+        odd = max(texts, key=lambda text: isinstance(parse_target_cell(str(text.vote.label)), str))
         problem = "and only numbers have an order by themselves; write a number"
         numbers = [vote for vote in votes if isinstance(vote.vote.label, float)]
         if 0 < len(numbers) < len(texts):
@@ -366,13 +320,6 @@ def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> S
             f"classes; {hint}"
         )
     return tuple(classes)
-
-
-def _rank_as_word(label: str) -> int:
-    """Return 0 for a number, 1 for a decision, and 2 for another word."""
-    if not isinstance(_label_to_class_value(label), str):
-        return 0
-    return 1 if isinstance(parse_target_cell(label), bool) else 2
 
 
 def list_spellings(labels: Iterable[Label]) -> list[Any]:
@@ -431,8 +378,7 @@ def _refuse_ambiguous_item_keys(votes: Iterable[_LocatedVote]) -> None:
 
 
 def notes_on_labels(ballots: VoteColumns) -> Iterator[str]:
-    """Yield what is odd in the labels: repeats, and labels in another spelling than their class."""
-    yield from _notes_on_repeats(ballots)
+    """Yield which labels are in another spelling than their class."""
     if ballots.spelling_change_counts:
         spelling_change_texts = [
             f"{pair} ({count})" for pair, count in sorted(ballots.spelling_change_counts.items())
@@ -458,16 +404,19 @@ def notes_on_half_steps(ballots: VoteColumns) -> Iterator[str]:
         )
 
 
-def _notes_on_repeats(ballots: VoteColumns) -> Iterator[str]:
-    """Yield where people label an item again, and which column may name the agents whose answers they labelled."""
-    pairs = set()
+def describe_repeats(ballots: VoteColumns) -> Iterator[str]:
+    """Yield a warning where people label an item again, and which column may name the agents whose answers they
+    labelled."""
+    first_labels: dict[tuple[str, str], Label] = {}
     repeats = []
+    change_count = 0
     rows = zip(ballots.item, ballots.annotator, ballots.label, ballots.location, strict=True)
     for item, annotator, label, location in rows:
-        if label is not None:
-            if (item, annotator) in pairs:
-                repeats.append(location)
-            pairs.add((item, annotator))
+        if label is None:
+            continue
+        if (item, annotator) in first_labels:
+            repeats.append(location)
+        change_count += first_labels.setdefault((item, annotator), label) != label
     if repeats:
         remedy = "".join(
             f"; if {quote(column)} names whose answer it is, add --agent-column {column}"
@@ -475,8 +424,8 @@ def _notes_on_repeats(ballots: VoteColumns) -> Iterator[str]:
             if find_meant_field(column, ("agent",))
         )
         yield (
-            "labelled again by the same annotator, and each counts (--keep-last keeps the last): "
-            f"{join_names(repeats)}{remedy}"
+            f"Warning: labelled again by the same annotator: {len(repeats)}, with another label: {change_count}; each "
+            f"counts (--keep-last keeps the last): {join_names(repeats)}{remedy}"
         )
 
 
@@ -526,7 +475,3 @@ def split_far_labels(
     is_far = scale[cut] - scale[cut - 1] > 3 * (others[-1] - others[0])
     is_rare = 0 < _MIN_LABELS_PER_SLIP * count <= len(is_above)  # a class may have no label
     return (others, far) if is_far and is_rare else (scale, ())
-
-
-def has_words(classes: Sequence[Label]) -> bool:
-    return any(isinstance(label, str) for label in classes)

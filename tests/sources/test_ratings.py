@@ -786,7 +786,9 @@ def test_words_are_places_of_classes_and_no_fault_of_another_dimension(tmp_path:
         return [found.score for found in ratings(file)]
 
     assert scores(dimension="stars") == [5]
-    assert scores(classes=["cold,ok,warm"]) == [5, 1, 2, 0, None]
+    assert scores(classes=["tone=cold,ok,warm"]) == [5, 1, 2, 0, None]
+    with pytest.raises(InputError, match="field score: is '5', which is none of --classes"):
+        scores(classes=["cold,ok,warm"])
     assert scores(dimension="tone", level="nominal") == [0, 1, None]
     assert scores(dimension="harm", classes=["yes,no"]) == [0], "the order that the classes have"
     mixed = table(tmp_path / "m.csv", *(rating(item=n, score=s) for n, s in enumerate("0a1a")))
@@ -797,11 +799,24 @@ def test_words_are_places_of_classes_and_no_fault_of_another_dimension(tmp_path:
     )
     (file,) = read_rating_files([partly], {}, {}, level="nominal")
     assert [found.score for found in ratings(file)] == [0, 1, 2, 0]
+    codes = [rating(item=f"i{n}", score=text) for n, text in enumerate(["3", "3.0", "3.5", " Two"])]
+    written = table(tmp_path / "w.csv", *codes)
+    for names, expected in (("1,two,3,4", [2, 2]), ("4,3,2,two,1", [1, 1])):
+        with pytest.raises(
+            InputError, match=r"line 4 .*, field score: is '3\.5', which is none of"
+        ):
+            read_rating_files([written], {}, {}, classes=[names], level="ordinal")
+        kept = table(tmp_path / "k.csv", *codes[:2])
+        (file,) = read_rating_files([kept], {}, {}, classes=[names], level="ordinal")
+        assert [found.score for found in ratings(file)] == expected
+    numbers = table(tmp_path / "n.csv", *codes[:3])
+    (file,) = read_rating_files([numbers], {}, {}, classes=["1,2,3,4,5"], level="interval")
+    assert [found.score for found in ratings(file)] == [3, 3, 4], "as a consensus reads them"
     unknown = "is the text 'Warm'; write a number, .*, or name all words by --classes tone=LOWEST"
     for settings, message in (
         ({"dimension": "tone"}, unknown),
         ({}, unknown),
-        ({"classes": ["cold,ok"]}, "is 'Warm', which is none of --classes; name all words"),
+        ({"classes": ["tone=cold,ok"]}, "is 'Warm', which is none of --classes; name all words"),
     ):
         with pytest.raises(InputError, match=f"field score: {message}"):
             scores(**settings)
@@ -843,7 +858,7 @@ def test_each_question_has_its_own_classes(tmp_path: Path) -> None:
         assert named == {**places, "tone": [2, 0]}
         for classes, message in {
             "harm=no,yes": r"--classes: no label is of the question 'harm'; did you mean harmful\?",
-            "ton=rude,kind": r"'Kind'; did you mean --classes tone=rude,kind\?",
+            "ton=rude,kind": "'Kind'; write a number, .*--classes tone=LOWEST",
         }.items():
             with pytest.raises(InputError, match=message):
                 scores(path, *[words] * ("harm" in classes), classes)

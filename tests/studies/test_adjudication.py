@@ -131,8 +131,8 @@ def test_doubtful_answers_are_found_labelled_again_and_refitted(tmp_path: Path) 
     }
     assert moved["items"][: len(other)] == other
     assert result.conclusion[:2] == [
-        f"new labels: {len(answers)}; likeliest labels that changed: {len(other)}, ties that are resolved: 0, "
-        "new ties: 0",
+        f"labels more than before: {len(answers)}; likeliest labels that changed: {len(other)}, ties that "
+        "are resolved: 0, new ties: 0",
         f"items in doubt: {len(chosen)} before, "
         f"{sum(value > HIGH_AMBIGUITY for value in now.values())} now; of those before, "
         f"{sum(now[item.key] > HIGH_AMBIGUITY for item in chosen)} still are",

@@ -35,7 +35,7 @@ from jurygraph.schema.rating import Label, format_label
 from jurygraph.schema.task import chat_to_prompt_text
 from jurygraph.sources.file_rows import NameByField
 from jurygraph.sources.files import TextFile
-from jurygraph.sources.label_words import parse_classes, select_classes
+from jurygraph.sources.label_words import parse_classes, parse_scale, select_classes
 from jurygraph.sources.ratings import iter_file_columns
 from jurygraph.sources.sheets import (
     SheetItem,
@@ -53,7 +53,6 @@ from jurygraph.studies.adjudication import (
 )
 from jurygraph.studies.agreement import MIN_SHARED_ITEMS
 from jurygraph.studies.consensus import conclude_annotators
-from jurygraph.studies.votes import parse_scale
 
 _SLIP_SIMILARITY = 0.8
 """From this on, a name is taken for a slip; numbers at the end, as of p1 and p2, tell people apart."""
@@ -167,11 +166,18 @@ def assign(
         sheet_round.raters,
         sheet_round.questions_by_item,
     )
+    answer_key = assignment.key
+    raters = sheet_round.raters
+    command = sheet_round.questions[0].consensus or ""
+    is_rated_again = any(row.reviewer in raters.get(row.key, ()) for row in answer_key)
+    if is_rated_again and "--keep-last" not in command:  # else that person would count twice
+        command += " --keep-last"
+        answer_key = [row.model_copy(update={"consensus": command}) for row in answer_key]
     sheets = out / "sheets"
     key = out / "key.jsonl"
     sheets.mkdir(parents=True, exist_ok=True)
     answer_key_lines = (
-        row.model_dump_json(exclude_defaults=True).encode() + b"\n" for row in assignment.key
+        row.model_dump_json(exclude_defaults=True).encode() + b"\n" for row in answer_key
     )
     write_output(key, answer_key_lines)
     for name, rows in assignment.sheets.items():
@@ -202,7 +208,7 @@ def assign(
         f"{shell_quote(key)} SHEET... --out {target}"
     )
     if ambiguous:
-        lines.append(f"last: {sheet_round.questions[0].consensus} {target}")
+        lines.append(f"last: {command} {target}")
     print_report(json, figures, lines)
 
 

@@ -4,7 +4,8 @@ import math
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, count
+from os.path import exists
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -43,6 +44,7 @@ from jurygraph.sources.artifacts import confusions_to_json
 from jurygraph.sources.file_rows import NameByField
 from jurygraph.sources.label_words import (
     LABEL_FIELDS,
+    NUMERAL_PATTERN,
     ClassesByQuestion,
     parse_classes,
     select_classes,
@@ -50,7 +52,6 @@ from jurygraph.sources.label_words import (
 )
 from jurygraph.sources.people import PeopleChoice, leave_out_raters, select_people
 from jurygraph.sources.ratings import (
-    NUMERAL_PATTERN,
     LabelWithPlace,
     VotesFile,
     iter_file_columns,
@@ -176,7 +177,8 @@ def consensus(
         Path | None,
         option(
             "F",
-            "Write a label of each item and question as .csv or .xlsx for `study judge`, none at ties, its `certainty` "
+            "Write a label of each item and question as .csv, .jsonl or .xlsx for `study judge`, none at ties, its "
+            "`certainty` "
             "(by stableval its probability, by adjusted-mean that the mean is nearest to it, else its share of the "
             "labels; gold: 1), and why it is in doubt; of numbers also the "
             "mean of its `labels`, and that without each person's leniency, within the scale, lowest first, and by "
@@ -201,7 +203,7 @@ def consensus(
         Path | None,
         option(
             "F",
-            "Write what the judge of --run says as RATINGS (.csv or .xlsx), by people's ids and on their scale.",
+            "Write what the judge of --run says as RATINGS (.csv, .jsonl, .xlsx), by people's ids and on their scale.",
         ),
     ] = None,
     plot: PlotFileOption = None,
@@ -258,9 +260,10 @@ def consensus(
     )
     votes = _read_votes(ratings, columns, scales, gold, people, settings.uses_paper_preset)
     questions = list_questions(votes.files, dimension)
-    names = list(map(str.casefold, votes.question_names))
-    scaled_questions = [name.casefold() for name in filter(None, scales)]
-    select_known_names("--classes: no label is of the question", scaled_questions, names)
+    column_questions = list(map(_question_of_column, split_names(label)))
+    # files of sheets may have others
+    questions = [name for name in questions if name in column_questions] or questions
+    _refuse_classes_of_none(votes, scales)
     _refuse_for_several(
         questions,
         {"--values": values, "--artifact": artifact, "--plot": plot, "--compare": compare or None},
@@ -302,11 +305,11 @@ def consensus(
     if runs:
         result = add_judged_agents(result, fits, items)
     # `assign --ambiguous` prints it for what follows the labels that it asks for
-    result.figures = {**result.figures, "command": _describe_command()}
+    result.figures = {**result.figures, "command": _describe_command("--before")}
     is_written = bool(labels_out or table)
     result.notes = [*result.notes, *_suggest_next(fits, compare, gold, is_written)]
     if any(fit.doubts for fit in fits):
-        result.notes = [*result.notes, _suggest_round(votes.files)]
+        result.notes = [*result.notes, _suggest_round(votes.files, fits)]
     return result
 
 
@@ -324,17 +327,22 @@ def _suggest_next(
     yield text
 
 
-def _suggest_round(files: Sequence[VotesFile]) -> str:
-    """Return the commands by which people label again what is in doubt, of the files that have texts, if any has."""
-    texts = next((shell_quote(file.path) for file in files if "text" in file.columns), "ITEMS")
+def _suggest_round(files: Sequence[VotesFile], fits: Sequence[FittedConsensus]) -> str:
+    """Return the commands by which people label again what is in doubt, of a file that has the texts, if any has."""
+    doubtful_items = set().union(*(fit.doubts for fit in fits))
+    texts = "ITEMS_WITH_TEXTS"
+    for file in files:
+        if doubtful_items <= {vote.key for _, vote in file.rows if getattr(vote, "text", None)}:
+            texts = shell_quote(file.path)
     command = _describe_command()
-    saved = "consensus.json"
-    if saved in command:  # as `--before`: the shell empties it before it is read
-        saved = "consensus-2.json"
+    # what is there may be named as `--before`: the shell empties it before it is read
+    ends = chain([""], (f"-{number}" for number in count(2)))
+    names = ((f"consensus{end}.json", f"again{end}") for end in ends)
+    saved, folder = next(pair for pair in names if not any(map(exists, pair)))
     return (
-        f"to label again what is in doubt: `{command} --json > {saved}`, then `jurygraph assign "
-        f"{texts} --ambiguous {saved} --reviewers A,B --out again`; a tie has no label until then, or until an "
-        "expert decides it: --gold FILE"
+        f"to label again what is in doubt: `{command} --json > {saved}`, then `jurygraph assign {texts} --ambiguous "
+        f"{saved} --reviewers A,B --out {folder}`; a tie has no label until then, or until "
+        "an expert decides it: --gold FILE"
     )
 
 
@@ -358,6 +366,14 @@ class _VoteFiles(NamedTuple):
         name = question or self.label_column
         nameless_labels = (self.gold[field] for field in LABEL_FIELDS if field in self.gold)
         return self.gold.get(name) or next(nameless_labels, {})
+
+
+def _refuse_classes_of_none(votes: _VoteFiles, scales: ClassesByQuestion) -> None:
+    """Raise `InputError` for classes of a question that no label is of, and no column that is not read."""
+    names = votes.question_names + [name for file in votes.files for name in file.unread_columns]
+    scaled_questions = [name.casefold() for name in filter(None, scales)]
+    folded_names = list(map(str.casefold, names))
+    select_known_names("--classes: no label is of the question", scaled_questions, folded_names)
 
 
 def _refuse_gold_of_none(votes: _VoteFiles, questions: Sequence[str | None]) -> None:
@@ -433,15 +449,16 @@ _OUTPUT_OPTIONS = (
 )
 
 
-def _describe_command() -> str:
-    """Return the command without what it writes, which another round would write over."""
+def _describe_command(*others: str) -> str:
+    """Return the command without what it writes, which another round would write over, nor `others` of its options."""
+    left_out = (*_OUTPUT_OPTIONS, *others)
     words = shlex.split(command_line.get())
     kept_words = []
     is_value_of_output = False
     for word in words:
-        if not (is_value_of_output or word == "--json" or word.startswith(_OUTPUT_OPTIONS)):
+        if not (is_value_of_output or word == "--json" or word.startswith(left_out)):
             kept_words.append(word)
-        is_value_of_output = word in _OUTPUT_OPTIONS
+        is_value_of_output = word in left_out
     return shlex.join(kept_words)
 
 
@@ -539,8 +556,8 @@ def _read_gold_labels(
     gold_columns["item"] = _find_gold_column(header, columns.get("item", "item"), "id")
     pairs = []
     for text in [*split_names(columns.get("label", "label").removesuffix(",")), *questions]:
-        column, first, second = split_column_subject(text)
-        question = second or first or column
+        column = split_column_subject(text)[0]
+        question = _question_of_column(text)
         pairs.append((question, _find_gold_column(header, column, question)))
     pairs_in_file = [pair for pair in pairs if pair[1] in header]
     gold_by_question: dict[str, dict[str, LabelWithPlace]] = {}
@@ -555,6 +572,12 @@ def _read_gold_labels(
                         f"{label.location}: {quote(item)} has another gold label of {question}"
                     )
     return dict(gold_by_question)
+
+
+def _question_of_column(text: str) -> str:
+    """Return the question of COLUMN, QUESTION=COLUMN or PERSON:QUESTION=COLUMN."""
+    column, first, second = split_column_subject(text)
+    return second or first or column
 
 
 def _find_gold_column(header: Collection[str], column: str, name: str) -> str:

@@ -141,7 +141,7 @@ def agreement(
     )
     options = COLUMN_OPTION_BY_RATING_FIELD
     files = read_rating_files(ratings, columns, options, people, dimension, classes, level)
-    return report(files, level)
+    return report(files, level, bool(classes))
 
 
 @register_study_command

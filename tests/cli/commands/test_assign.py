@@ -89,7 +89,10 @@ def test_from_a_run_to_labels_of_its_judge(run: Command, tmp_path: Path) -> None
 
 
 def test_from_doubt_to_a_refit(
-    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The labels are words of one of two questions; Bo, who labelled all items before, labels the ambiguous ones again.
 
@@ -130,7 +133,7 @@ def test_from_doubt_to_a_refit(
     read = run("import", "sheets", "out/key.jsonl", sheet, "--out", "out/adjudicated.jsonl")
     assert read.code == 0, read.err
     chosen = " ".join(map(str, options))
-    step = f"jurygraph consensus ratings.csv {chosen} --before consensus.json out/adjudicated.jsonl"
+    step = f"jurygraph consensus ratings.csv {chosen} --before consensus.json --keep-last out/adjudicated.jsonl"
     assert f"last: {step}\n" in made.out
     assert f"next: {step}\n" in read.err
     key = Path("out/key.jsonl").read_text(encoding="utf-8")
@@ -147,8 +150,8 @@ def test_from_doubt_to_a_refit(
     assert "out/sheets/bo.csv: is a sheet; the key comes first: the key.jsonl" in keyless.err
     second = run(*shlex.split(step)[1:])
     assert second.code == 0, second.err
-    answers = len(Path("out/adjudicated.jsonl").read_text(encoding="utf-8").splitlines())
-    assert second.out.startswith(f"new labels: {answers}; likeliest labels that changed: ")
+    assert "person labelled the item again: 12; " in caplog.text
+    assert second.out.startswith("labels more than before: 0; likeliest labels that changed: ")
     assert "\nitem  label before  label  ambiguity before  ambiguity\n" in second.out
     assert "scores by posterior expected credit (method stableval, " in second.out
 

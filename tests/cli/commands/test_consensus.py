@@ -153,7 +153,7 @@ def test_words_without_an_order_have_labels_accuracy_and_doubt_but_no_credit(
     assert "\nannotator  accuracy (95 %, refits)  labels\n" in ended.out
     assert (
         "what is in doubt: `jurygraph consensus words.csv --subsets 0 --json > consensus.json`, then `jurygraph assign "
-        "ITEMS --ambiguous consensus.json --reviewers A,B --out again`"
+        "ITEMS_WITH_TEXTS --ambiguous consensus.json --reviewers A,B --out again`"
     ) in ended.err
     # cy labelled twelve items, which tell too little
     assert " (accuracy near 0.5, surely below 0.75): f 0.500 (" in ended.out
@@ -168,7 +168,7 @@ def test_words_without_an_order_have_labels_accuracy_and_doubt_but_no_credit(
     (tmp_path / "earlier.json").write_text(json.dumps(answer))
     table(tmp_path / "more.csv", {"item": "i0", "annotator": "eve", "label": "question"})
     more = run("consensus", "words.csv", "more.csv", "--before", "earlier.json", "--subsets", 0)
-    assert (more.code, "new labels: 1; " in more.out) == (0, True), more.err
+    assert (more.code, "labels more than before: 1; " in more.out) == (0, True), more.err
     respelt = [{"item": f"i{item}", "annotator": "eve", "label": "Question"} for item in range(99)]
     table(tmp_path / "more.csv", *respelt)
     words = ("consensus", "words.csv", "more.csv", "--before", "earlier.json", "--subsets", 0)
@@ -582,7 +582,7 @@ def test_stars_of_a_small_panel_are_labelled_again_where_their_adjusted_mean_is_
     second = (*named[:2], "new.csv", *named[2:], "--before", "c.json")
     moved = run(*second, "--labels-out", "labels.csv")
     assert moved.out.startswith(
-        "new labels: 1; likeliest labels that changed: 0, ties that are resolved: "
+        "labels more than before: 1; likeliest labels that changed: 0, ties that are resolved: "
     )
     assert (
         "\nitems in doubt: 2 before, 1 now; of those before, 1 still are\nstandard error of those that were in"
@@ -648,9 +648,10 @@ def test_rows_that_repeat_an_item_and_annotator_are_named_with_the_column_of_the
     ]
     table(tmp_path / "stars.csv", *rows)
     assert (
-        "labelled again by the same annotator, and each counts (--keep-last keeps the last): line 4 of stars.csv, "
-        "line 5 of stars.csv; if 'model' names whose answer it is, add --agent-column model\n"
-    ) in run("consensus", "stars.csv").err
+        "Warning: labelled again by the same annotator: 2, with another label: 2; each counts (--keep-last keeps the "
+        "last): line 4 of stars.csv, line 5 of stars.csv; if 'model' names whose answer it is, add --agent-column "
+        "model\n"
+    ) in run("consensus", "stars.csv").out
     kept = consensus_json(run, "stars.csv", "--keep-last")
     assert {name: (item["mean"], item["labels"]) for name, item in kept["items"].items()} == {
         "a": (2.0, 2),

@@ -129,16 +129,26 @@ def test_excel_has_a_sheet_of_people_and_one_of_what_new_labels_changed(
         "the table has no texts; those of 'Reply' are added by --column text=Reply\n" in ended.err
     )
     book = openpyxl.load_workbook("table.xlsx")
-    assert book.sheetnames == ["Items", "People", "Changed"]
+    assert book.sheetnames == ["Items", "Summary", "People", "Confusions", "Changed"]
+    summary = [row[0] for row in book["Summary"].iter_rows(values_only=True)]
+    assert (summary[0], summary[1] in ended.out) == ("summary", True)
+    assert list(book["Confusions"].iter_rows(max_row=3, max_col=5, values_only=True)) == [
+        ("question", "annotator", "most others say", "says no", "says yes"),
+        ("accuracy", "ann", "no", 1, 0),
+        ("accuracy", "ann", "yes", 0, 6),
+    ]
     titles, *people = book["People"].iter_rows(values_only=True)
     assert (titles[:3], titles[-1]) == (
         ("annotator", "accuracy: correlation (95 %)", "accuracy: labels"),
         "warning",
     )
-    assert [row[0] for row in people] == ["ann", "bo", "cy", "dee", None, None]
+    warnings = {row[0]: row[-1] for row in people}
+    assert list(warnings) == ["ann", "bo", "cy", "dee"]
     assert all(isinstance(row[1], float | None) for row in people)
-    assert people[-2][-1].startswith("accuracy: Warning: gives nearly every item one label")
-    assert people[-1][-1].startswith("stars: Warning: ann and cy gave 12 of 12 items the same")
+    assert [name for name, warning in warnings.items() if warning] == ["cy"]
+    first, second = warnings["cy"].split("\n")
+    assert first.startswith("accuracy: Warning: gives nearly every item one label")
+    assert second.startswith("stars: Warning: ann and cy gave 12 of 12 items the same")
     changed = list(book["Changed"].iter_rows(values_only=True))
     assert changed == [
         ("item", "question", "label before", "label", "ambiguity before", "ambiguity"),
@@ -149,6 +159,35 @@ def test_excel_has_a_sheet_of_people_and_one_of_what_new_labels_changed(
     assert titles[place : place + 3] == ("tone", "tone before", "tone certainty")
     tones_by_item = {row[:2]: row[place : place + 2] for row in rows}
     assert tones_by_item["t3", "m2"] == ("rude", "tie: rude or kind")
+
+
+def test_a_named_column_chooses_its_question_where_a_file_of_sheets_has_more(run: Command) -> None:
+    """Labels are written as JSON, numbers as numbers, and a gold item that has no label names its question."""
+    votes = [
+        {"item": "t3", "agent": "m2", "annotator": "ann", "dimension": name, "label": label}
+        for name, label in (("stars", 2), ("length", "long"), ("length", "short"))
+    ]
+    table(Path("sheets.jsonl"), *votes)
+    files = ("labels.csv", "sheets.jsonl", "--target-column", "stars")
+    ended = run("consensus", *files, "--method", "majority", "--labels-out", "l.jsonl")
+    assert ended.code == 0, ended.err
+    assert "Warning: labelled again by the same annotator: 1, with another label: 1; " in ended.out
+    rows = [json.loads(line) for line in Path("l.jsonl").read_text("utf-8").splitlines()]
+    assert {(row["item"], row["agent"]): row["label"] for row in rows}["t0", "m1"] == 1
+    again = run("consensus", *files, "--keep-last", "--method", "majority")
+    assert "labelled again" not in again.out
+    table(Path("gold.csv"), {"item": "t0", "agent": "m1", "length": "long"})
+    lost = run(
+        "consensus",
+        *files,
+        "--dimension",
+        "length",
+        "--gold",
+        "gold.csv",
+        "--classes",
+        "short,long",
+    )
+    assert "gold.csv, line 2, field item: nobody labelled length of item 't0_m1'; " in lost.err
 
 
 def test_a_sheet_asks_only_what_is_in_doubt_and_the_answers_show_what_moved(
@@ -181,7 +220,7 @@ def test_a_sheet_asks_only_what_is_in_doubt_and_the_answers_show_what_moved(
     [
         (
             ("--table", "t.parquet"),
-            "t.parquet: is written as CSV or Excel; name a file that ends in",
+            "t.parquet: is written as CSV, JSONL or Excel; name a file that ends in",
         ),
         (("--compare",), "--compare: is of one question, and these are accuracy, tone, stars; "),
         (

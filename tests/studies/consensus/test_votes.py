@@ -183,8 +183,8 @@ def test_gold_labels_are_converted_to_classes() -> None:
         (
             votes_file(("a", "x", "yes"), ("a", "x", "Harm"), dimension=["ok", "safety"]),
             {"dimension": "ok", "classes": ["safe", "harm"]},
-            "v.csv, labels of ok: none is one of --classes safe,harm, which are of another question: --classes "
-            "safety=safe,harm",
+            "v.csv, line 2 (a, x), field label: is the text 'yes', which is off the scale safe, harm; write one of "
+            "these, or have --classes name it, by QUESTION=A,B if they are another question's",
         ),
         (
             votes_file(*((f"i{n}", "x", float(n * n)) for n in range(12))),
