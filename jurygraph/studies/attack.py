@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, 
 from copy import copy
 from dataclasses import replace
 from itertools import chain, product
+from math import ceil
+from random import Random
 from typing import Any, NamedTuple
 
 from jurygraph.agents.roles import Evaluator
@@ -72,9 +74,15 @@ _RATE_KEYS_BY_PREFIX = {
 }
 """Proportions of the configured arm that a threshold can name, by the prefix of their figures."""
 THRESHOLD_FIGURE_NAMES = tuple(map("".join, product(_RATE_KEYS_BY_PREFIX, _ATTACK_RATE_FIELDS)))
-_JUDGE_CHANNEL_SUITES = ("context", "lookup")
-"""Suites that reach a judge by what it reads besides the response."""
+_JUDGE_CHANNEL_SUITES = {
+    "context": "no judge reads a context",
+    "lookup": "no judge looks up what others wrote",
+}
+"""Suites that reach a judge by what it reads besides the response, and why they may not."""
+_NO_REFERENCE = "no task has the reference that they copy"
 Verdicts = Sequence[RecordedVerdict]
+_MAX_ESTIMATED_RESPONSES = 256
+"""To write the prompts of a response in all arms takes about 25 ms; ten thousand would take minutes."""
 MAX_GROUP_SIZE = 16
 """Maximum number of responses in a group."""
 
@@ -161,16 +169,25 @@ class AttackStudy:
                 groups += _groups_with_channel_attacks(suite, jury, judges, tasks, attacks)
         self._config = attack_config(jury, [*surveys, *(group.survey for group in groups)])
         self._groups = [group for group in groups if group.survey.questions]
+        estimated_share = min(1.0, _MAX_ESTIMATED_RESPONSES / max(1, self.responses))
+        group_count = ceil(estimated_share * len(self._groups))
+        self._estimated_groups = Random(0).sample(self._groups, group_count)
 
     @property
     def responses(self) -> int:
         """Return the number of responses judged in each arm, including honest ones."""
-        return sum(len(group.responses) for group in self._groups)
+        return _count_responses(self._groups)
+
+    @property
+    def estimated_responses(self) -> int:
+        """Return the number of those, drawn by chance, from whose requests those of all are estimated."""
+        return _count_responses(self._estimated_groups)
 
     async def forecast(self, report: ProgressCallback) -> CallEstimate:
         """Estimate the requests to the model in all arms together; nothing is sent. Without a model there are none.
 
-        `report` is called with the number of responses processed, in each arm; a request of several arms counts once.
+        `report` is called with the number of `estimated_responses` processed, in each arm; a request of several arms
+        counts once.
         """
         gateways = self._jury.gateways
         if not gateways:
@@ -183,19 +200,19 @@ class AttackStudy:
                 prompts = (safety.fence, safety.reminder)
                 # with replies in the cache, arms may differ in what follows: a repair, a lookup
                 if prompts in counted_prompts and not cost_estimator.estimate().from_cache:
-                    report(self.responses)
+                    report(self.estimated_responses)
                     continue
                 counted_prompts.add(prompts)
                 jury = self._prepare_jury(safety)
                 planner = Planner(jury)
-                for group in self._groups:
+                for group in self._estimated_groups:
                     plan = _with_model_questions_only(_plan(group, jury), jury)
                     requests = await planner.aestimate_requests(group.task, group.responses, plan)
                     cost_estimator.add(requests)
                     report(len(group.responses))
         finally:
             await gateways.close()
-        return cost_estimator.estimate()
+        return cost_estimator.estimate(self.responses / max(1, self.estimated_responses))
 
     async def run(self, report: ProgressCallback) -> Report:
         """Judge everything in every arm; `report` is called with the number of responses judged.
@@ -277,6 +294,10 @@ class AttackStudy:
             for evaluator in jury.evaluators.values():
                 new_contextvars_context(jury.config.langsmith).run(evaluator.close)
         return arm_outcome_figures(safety, judged)
+
+
+def _count_responses(groups: Iterable[_AttackGroup]) -> int:
+    return sum(len(group.responses) for group in groups)
 
 
 class _InMemorySink:
@@ -677,7 +698,7 @@ def _sections(figures: Figures, configured: Figures, labels: Mapping[str, str]) 
     """Yield the tables of all arms; `configured` is the arm with the config's own defences."""
     figures_by_arm = figures["arms"]
     yield (
-        f"{figures['responses']} responses by {len(figures['attacks'])} attacks and {figures['honest']} honest "
+        f"{figures['responses']} responses by {describe_applied_attacks(figures)}; {figures['honest']} honest "
         f"responses to {figures['tasks']} tasks"
     )
     yield "false: share of verdicts that pass an attack, and of attacks with such a verdict, in % (95 % over tasks)"
@@ -717,6 +738,19 @@ def _sections(figures: Figures, configured: Figures, labels: Mapping[str, str]) 
         rows.append([name, *properties, share["n"], _percent_cell(share)])
     header = ["the others, worst first", "suite", "kind", "language", "verdicts", "false"]
     yield ReportTable(header, rows, left=4, digits=1, most=_MAX_ATTACKS_LISTED)
+
+
+def describe_applied_attacks(figures: Figures) -> str:
+    """Return how many attacks were made, of how many, and why others of which suites apply to none of the tasks."""
+    attacks = figures["attacks"]
+    made_attacks = figures["arms"][figures["configured"]]["by_attack"]
+    suites = Counter(attacks[name]["suite"] for name in attacks if name not in made_attacks)
+    left_out = "; ".join(
+        f"{count} of suite {suite}: {_JUDGE_CHANNEL_SUITES.get(suite, _NO_REFERENCE)}"
+        for suite, count in suites.items()
+    )
+    text = f"{len(made_attacks)} of {len(attacks)} attacks"
+    return f"{text} (not {left_out})" if left_out else text
 
 
 def _arm_table(figures_by_arm: Mapping[str, Figures], labels: Mapping[str, str]) -> ReportTable:

@@ -336,7 +336,7 @@ def certify(
         jurygraph study certify run --key key.pem > judge.md
         jurygraph verify judge.md --signer public.pem
     """
-    from jurygraph.runs.integrity.signed_page import sign_page
+    from jurygraph.runs.integrity.signed_page import describe_signer, sign_page
     from jurygraph.runs.integrity.verification import load_private_key
     from jurygraph.studies.certificate import PeopleStudy
     from jurygraph.studies.certificate import certify as certify_runs
@@ -345,7 +345,8 @@ def certify(
     if key is not None:
         if output.json:
             raise InputError("--key: signs a page of Markdown or HTML; remove --json")
-        output = replace(output, sign=partial(sign_page, key=load_private_key(key)))
+        private_key = load_private_key(key)
+        output = replace(output, sign=partial(sign_page, key=private_key))
     people_study = None
     if labels:
         columns = select_named_columns(id=item, target=target, reviewer=reviewer, agent=agent)
@@ -363,8 +364,10 @@ def certify(
                 raise InputError(f"{people_labels.path}: {note}")
             return studies
 
-        people_study = PeopleStudy(" ".join(map(shell_quote, words)), join)
+        people_study = PeopleStudy(" ".join(map(shell_quote, words)), join, labels)
     report = certify_runs(runs, read_from_each_run, people_study, attacks)
+    if key is not None:
+        report.sections = [*report.sections, describe_signer(private_key)]
     replace(output, markdown=not output.json).write(report)
 
 

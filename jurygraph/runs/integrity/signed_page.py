@@ -23,6 +23,14 @@ class PageSeal(Signature):
     page: Digest
 
 
+def describe_signer(key: "Ed25519PrivateKey") -> str:
+    """Return a line for a page, which says whose seal it has and how that is checked."""
+    return (
+        f"signed by the Ed25519 key {key.public_key().public_bytes_raw().hex()}; whether the page was changed since, "
+        "`jurygraph verify PAGE --signer KEY` tells, with the key from its owner and not from here"
+    )
+
+
 def sign_page(page: str, key: "Ed25519PrivateKey") -> str:
     """Return a page, which ends in a line break, with its seal."""
     content = page.encode()
@@ -35,12 +43,19 @@ def verify_page(path: Path, signer: Path | str | None = None) -> PageSeal:
 
     Raises `TraceMismatch` where the page has none, or was changed, and as `read_seal` for another signer.
     """
-    content, beginning, seal_json = path.read_bytes().rpartition(_BEGINNING)
+    page = path.read_bytes()
+    content, beginning, seal_json = page.rpartition(_BEGINNING)
     if not beginning:
-        raise TraceMismatch(
-            f"{path}: is no run, and no page with a seal, as `jurygraph study certify --key F` "
+        problem = (
+            "is no run, and no page with a seal, as `jurygraph study certify --key F` "
             "prints it; it was never signed, or lost its seal"
         )
+        if _BEGINNING in page.replace(b"\r\n", b"\n"):
+            problem = (
+                "has other line ends than the page that was signed, CRLF, as mail and git make them; "
+                "ask for the file itself, or turn them into LF and verify that"
+            )
+        raise TraceMismatch(f"{path}: {problem}")
     seal = PageSeal.parse(seal_json.removesuffix(_END), path, signer)
     if seal.page != sha256(content).hexdigest():
         raise TraceMismatch(f"{path}: is not the page that was signed; it has been changed")

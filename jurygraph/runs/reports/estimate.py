@@ -128,21 +128,29 @@ class CallCostEstimator:
                 usages[0] = 0
             self._sums[name] += usages
 
-    def estimate(self) -> CallEstimate:
-        by_model = {name: self._usage_cases_of(name) for name in self._gateways}
+    def estimate(self, factor: float = 1.0) -> CallEstimate:
+        """Return the sums, times a factor where the requests are a sample of all."""
+        by_model = {name: self._usage_cases_of(name, factor) for name in self._gateways}
         low, expected, worst_usage = (
             _sum_usage(case) for case in zip(*by_model.values(), strict=True)
         )
         cases = {} if len(by_model) == 1 else by_model  # of one model they are those of all
         return CallEstimate(
-            low, expected, worst_usage, self._with_reply["cache"], self._with_reply["sink"], cases
+            low,
+            expected,
+            worst_usage,
+            round(factor * self._with_reply["cache"]),
+            round(factor * self._with_reply["sink"]),
+            cases,
         )
 
-    def _usage_cases_of(self, name: str | None) -> tuple[ModelUsage, ...]:
+    def _usage_cases_of(self, name: str | None, factor: float) -> tuple[ModelUsage, ...]:
         price = self._gateways[name].price
         return tuple(
             ModelUsage(calls, input_tokens, output_tokens, cost(price, input_tokens, output_tokens))
-            for calls, input_tokens, output_tokens in self._sums[name].tolist()
+            for calls, input_tokens, output_tokens in np.rint(factor * self._sums[name])
+            .astype(np.int64)
+            .tolist()
         )
 
 
