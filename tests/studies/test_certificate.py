@@ -2,19 +2,25 @@
 
 import json
 import shutil
+import subprocess
 from copy import deepcopy
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
 import jurygraph as jg
 from jurygraph.cli.render.report import read_from_each_run
+from jurygraph.runs.integrity.verification import load_private_key
 from jurygraph.runs.run import Run
 from jurygraph.studies.presentations import read_presentations_of_sources
 from jurygraph.studies.stability import measure_stability
 from tests.cli.commands.test_audit import write_key
 from tests.cli.commands.test_judge import write_labels
 from tests.cli.conftest import project, run_command, scored_folder, scored_once
+from tests.pages import blocks, read_page
 from tests.studies.credit.test_runs import score_run, task_line
 from tests.studies.figures import figures_of
 from tests.studies.reliability.test_runs import TASKS, score_tasks
@@ -145,6 +151,29 @@ def test_a_page_begins_with_what_may_be_concluded_and_names_what_repeats_least(
             assert (ended.code, problem in ended.err) == (5, True), (changed[-300:], ended.err)
     ended = run_command("study", "certify", folder, "--key", key, "--json")
     assert (ended.code, "remove --json" in ended.err) == (2, True)
+
+
+@pytest.mark.landing
+def test_a_signed_page_can_be_checked_without_jurygraph_as_the_docs_say(tmp_path: Path) -> None:
+    folder = score_tasks(tmp_path, TASKS)
+    key = tmp_path / "key.pem"
+    write_key(key)
+    public_key = load_private_key(key).public_key()
+    pem = public_key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    (tmp_path / "public.pem").write_bytes(pem)
+    page = run_command("study", "certify", folder, "--key", key).out
+    (script,) = blocks(read_page("docs/stability.md"), "shell")
+    seal = json.loads(page.splitlines()[-2])
+    for text, is_same, has_signature in (
+        (page, True, True),
+        (page.replace("Two samples", "No samples"), False, True),
+        (page.replace('"page":"', '"page":"0', 1), True, False),
+        (page + "more\n", False, False),
+    ):
+        (tmp_path / "judge.md").write_text(text)
+        done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+        assert (seal["page"] in done.stdout) == is_same, done
+        assert ("Signature Verified Successfully" in done.stdout) == has_signature, done
 
 
 def test_a_run_without_edges_is_named_next_to_one_that_has_them(tmp_path: Path) -> None:

@@ -312,7 +312,9 @@ def certify(
     agent: AgentColumnOption = None,
     question: QuestionOption = None,
     classes: ClassWordsOption = None,
-    attacks: Annotated[Path | None, option("F", "What `jurygraph attack --json` printed.")] = None,
+    attacks: Annotated[
+        Path | None, option("F", "What `jurygraph attack --json` printed of this judge.")
+    ] = None,
     key: Annotated[
         Path | None, option("F", "Ed25519 private key, as of `seal`, to sign the page.")
     ] = None,
