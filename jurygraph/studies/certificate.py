@@ -232,20 +232,20 @@ def certify(
     name = ", ".join(judges) or "Judged by code alone"
     summary = _summary_sentences(name, figures)
     for folder, run in certified_runs.items():
-        sections.append(f"head of {folder.name}, for `jurygraph verify --expect-head`: {run.heads}")
-        sections.append(f"config.yaml of {folder.name}: SHA-256 {run.config_digest}")
+        sections += [
+            f"head of {folder.name}, for `jurygraph verify --expect-head`: {run.heads}",
+            f"config.yaml of {folder.name}: SHA-256 {run.config_digest}",
+        ]
         summary += [f"In {folder.name}, {sentence}." for sentence in run.gates.describe()]
     for file in [*map(Path, people.labels if people else ()), attacks]:
         if (
             file is not None and file.is_file()
         ):  # else it is a label of the runs, whose heads vouch for it
             sections.append(f"{file}: SHA-256 {sha256_of_file(file)}")
-    verdicts_on_judges = [figure.conclusion for figure in figures if figure.conclusion]
-    if not verdicts_on_judges:
-        verdicts_on_judges = [
-            f"{name}: whether it judges rightly cannot be concluded, since no labels of people are given "
-            "(--labels); the figures say how it behaves."
-        ]
+    verdicts_on_judges = [figure.conclusion for figure in figures if figure.conclusion] or [
+        f"{name}: whether it judges rightly cannot be concluded, since no labels of people are given "
+        "(--labels); the figures say how it behaves."
+    ]
     return Report(
         {"runs": list(map(str, runs)), "summary": " ".join(summary), "figures": figures},
         sections,
@@ -295,10 +295,11 @@ def _noise_figures(
 ) -> CertifiedFigures:
     """Yield measures of noise for each protocol and number of stakeholders, and the share of drifting weights in it."""
     report = measure_stability(read_presentations()).figures
-    rows = {}
     # with several judges or bands of quality, the last row of a protocol and size is of all
-    for row in [*report["noise"], *report["ratios"]]:
-        rows[row["protocol"], row.get("stakeholders")] = row
+    rows = {
+        (row["protocol"], row.get("stakeholders")): row
+        for row in [*report["noise"], *report["ratios"]]
+    }
     sizes = sorted((size or 0, protocol) for protocol, size in rows)
     max_size_by_protocol = {protocol: size for size, protocol in sizes}
     for (protocol, size), row in rows.items():
@@ -363,9 +364,6 @@ def _attack_figures(runs: Mapping[Path, CertifiedRun], file: Path | None) -> Cer
         figures = json.loads(file.read_bytes())
         _require_attacked_judge(figures, runs)
         arm = figures["arms"][figures["configured"]]
-        attacks = describe_applied_attacks(figures)
-        if figures["suite"] != "all":
-            attacks = f"suite {figures['suite']}, {attacks}"
         basis = f"{figures['tasks']} {figures['source']}"
         command = f"{figures['command']} > {shell_quote(file)}"
         for level, unit, noun, success, conditions in (
@@ -374,15 +372,19 @@ def _attack_figures(runs: Mapping[Path, CertifiedRun], file: Path | None) -> Cer
                 "responses",
                 "attacks",
                 "passed in one verdict or more",
-                f"{basis}; {attacks}",
+                f"{basis}; {describe_applied_attacks(figures)}",
             ),
             ("honest", "verdicts", "verdicts on honest responses", "passed", basis),
         ):
             share = arm[level][unit]
             estimate = {"value": share["rate"], "low": share["low"], "high": share["high"]}
-            name = f"{noun} that {success}"
-            finding = f"{{}} of {noun} {success} ({conditions})"
-            yield _certified_figure(name, estimate, share["n"], command, finding=finding)
+            yield _certified_figure(
+                f"{noun} that {success}",
+                estimate,
+                share["n"],
+                command,
+                finding=f"{{}} of {noun} {success} ({conditions})",
+            )
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"{file}: is not what `jurygraph attack --json` prints ({error}); save that once more"

@@ -670,8 +670,8 @@ def _human_ceiling_figures(study: JudgeStudy) -> Figures | None:
         for first, second in combinations(values, 2):
             distances.append(abs(first - second))
             tasks.append(task)
-    figures: Figures = {"question": study.judge.question, "n": len(distances)}
-    figures |= dict.fromkeys(("value", "low", "high", "distance"))
+    figures: Figures = dict.fromkeys(("value", "low", "high", "distance"))
+    figures |= {"question": study.judge.question, "n": len(distances)}
     if study.ceiling is not None:
         return figures | {"value": study.ceiling}
     if study.has_numbers:

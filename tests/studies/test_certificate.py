@@ -256,7 +256,7 @@ def test_attacks_add_their_rows_and_those_on_another_judge_are_refused(
     assert [figure[name] for name in ("value", "low", "high", "n")] == [0.05, 0.01, 0.2, 20]
     page = run_command("study", "certify", scored_folder, "--attacks", attacks).out
     assert (
-        "attacks passed in one verdict or more (20 tasks of cakes.jsonl; 1 of 2 attacks (not 1 of suite reference: "
+        "attacks passed in one verdict or more (20 tasks of cakes.jsonl; 1 of 2 attacks (null; not 1 of reference: "
         "no task has the reference that they copy))."
     ) in page
     assert report["command"] in page

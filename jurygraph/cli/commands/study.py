@@ -338,7 +338,7 @@ def certify(
         jurygraph study certify run --key key.pem > judge.md
         jurygraph verify judge.md --signer public.pem
     """
-    from jurygraph.runs.integrity.signed_page import describe_signer, sign_page
+    from jurygraph.runs.integrity.signed_page import sign_page
     from jurygraph.runs.integrity.verification import load_private_key
     from jurygraph.studies.certificate import PeopleStudy
     from jurygraph.studies.certificate import certify as certify_runs
@@ -369,7 +369,12 @@ def certify(
         people_study = PeopleStudy(" ".join(map(shell_quote, words)), join, labels)
     report = certify_runs(runs, read_from_each_run, people_study, attacks)
     if key is not None:
-        report.sections = [*report.sections, describe_signer(private_key)]
+        signer = private_key.public_key().public_bytes_raw().hex()
+        line = (
+            f"signed by the Ed25519 key {signer}; whether the page was changed since, "
+            "`jurygraph verify PAGE --signer KEY` tells, with the key from its owner and not from here"
+        )
+        report.sections = [*report.sections, line]
     replace(output, markdown=not output.json).write(report)
 
 

@@ -40,10 +40,7 @@ def require_config_file_as_written(run: Run) -> None:
     if not path.is_file():
         raise TraceMismatch(f"{path}: is missing; put it back from a copy of this run")
     content = path.read_bytes()
-    problem = "is not the config that was written; it has been changed"
     is_as_written = sha256(content).hexdigest() == run.header.config_file
-    if is_as_written:
-        problem = "is as it was written, and record 1 has other settings; that has been changed"
     # as recorded: what later versions add to the settings is not in the file either
     settings_in_run = run.ledger.record_at(1).content["config"]
     try:
@@ -51,12 +48,16 @@ def require_config_file_as_written(run: Run) -> None:
         changed_settings = list(setting_differences(settings_in_run, settings))
     except YamlError as error:
         changed_settings = [str(error)]
-    if not changed_settings:
-        if is_as_written:
-            return
-        changed_settings = ["its settings are the same, its comments or line breaks are not"]
+    if is_as_written and not changed_settings:
+        return
+    problem = "is not the config that was written; it has been changed"
+    if is_as_written:
+        problem = "is as it was written, and record 1 has other settings; that has been changed"
     what_changed = "; ".join(list_first(changed_settings, MAX_LISTED))
-    raise TraceMismatch(f"{path}: {problem}: {what_changed}")
+    raise TraceMismatch(
+        f"{path}: {problem}: "
+        f"{what_changed or 'its settings are the same, its comments or line breaks are not'}"
+    )
 
 
 def check_record_chain(

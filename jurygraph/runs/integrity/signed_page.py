@@ -23,14 +23,6 @@ class PageSeal(Signature):
     page: Digest
 
 
-def describe_signer(key: "Ed25519PrivateKey") -> str:
-    """Return a line for a page, which says whose seal it has and how that is checked."""
-    return (
-        f"signed by the Ed25519 key {key.public_key().public_bytes_raw().hex()}; whether the page was changed since, "
-        "`jurygraph verify PAGE --signer KEY` tells, with the key from its owner and not from here"
-    )
-
-
 def sign_page(page: str, key: "Ed25519PrivateKey") -> str:
     """Return a page, which ends in a line break, with its seal."""
     content = page.encode()

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -164,13 +165,11 @@ def _messages_before_last_reply(request: Request) -> Sequence[Message]:
 
 def _sum_usage(usages: Sequence[ModelUsage]) -> ModelUsage:
     """Return the sum of loads; its cost is known if that of each with calls is."""
-    costs = [usage.cost for usage in usages if usage.calls]
+    costs = [usage.cost for usage in usages if usage.calls] or [usages[0].cost]
     total = None if None in costs else sum(cost or 0.0 for cost in costs)
-    if not costs:
-        total = usages[0].cost
-    calls = sum(usage.calls for usage in usages)
-    tokens_in = sum(usage.tokens_in for usage in usages)
-    tokens_out = sum(usage.tokens_out for usage in usages)
+    calls, tokens_in, tokens_out = (
+        sum(map(attrgetter(name), usages)) for name in ("calls", "tokens_in", "tokens_out")
+    )
     return ModelUsage(calls, tokens_in, tokens_out, total)
 
 
