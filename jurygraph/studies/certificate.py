@@ -136,7 +136,7 @@ class PeopleStudy(NamedTuple):
 
 
 class CertifiedRun(NamedTuple):
-    """What a page says of a run, and of its judge: the header of the run whose verdicts it has.
+    """Content of a page about a run, and its judge: the header of the run whose verdicts it has.
 
     With other `heads`, or another config, it is not the run that was measured.
     """
@@ -238,9 +238,7 @@ def certify(
         ]
         summary += [f"In {folder.name}, {sentence}." for sentence in run.gates.describe()]
     for file in [*map(Path, people.labels if people else ()), attacks]:
-        if (
-            file is not None and file.is_file()
-        ):  # else it is a label of the runs, whose heads vouch for it
+        if file and file.is_file():  # else it is a label of the runs, whose heads vouch for it
             sections.append(f"{file}: SHA-256 {sha256_of_file(file)}")
     verdicts_on_judges = [figure.conclusion for figure in figures if figure.conclusion] or [
         f"{name}: whether it judges rightly cannot be concluded, since no labels of people are given "
