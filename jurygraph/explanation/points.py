@@ -254,10 +254,11 @@ def _describe_answer(component: ExplainedTerm, part: _ComponentPart) -> str:
     nor in the judge where it is a prerequisite that takes most of it.
     """
     if part.verdicts and all(verdict.has_best_decision for verdict in part.verdicts):
-        decision = "met" if part.verdicts[0].verdict.met else "not met"
+        is_met = part.verdicts[0].verdict.met
+        decision = "met" if is_met else "not met"
         judged = component.input_mean(part.name) if part.name in component.inputs else None
         if judged is None or isclose(judged, part.value, abs_tol=1e-9):
-            return f"{decision}, not certain"
+            return f"{decision}, but its score is not {is_met:d}"
         return f"{decision} ({format_number_for_sentence(judged)}), reduced by what it depends on"
     answers = {
         verdict.native

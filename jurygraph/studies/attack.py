@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, 
 from copy import copy
 from dataclasses import replace
 from itertools import chain, product
+from math import ceil
+from random import Random
 from typing import Any, NamedTuple
 
 from jurygraph.agents.roles import Evaluator
@@ -27,7 +29,7 @@ from jurygraph.graphs.survey import (
 from jurygraph.graphs.time_limits import new_contextvars_context
 from jurygraph.inference.clusters import max_unseen_cluster_share, share_interval
 from jurygraph.jury import Jury
-from jurygraph.messages import list_first
+from jurygraph.messages import join_names, list_first
 from jurygraph.models.request import AnsweredCall, Request, StoredLookup
 from jurygraph.planner import Planner
 from jurygraph.runs.reports.estimate import CallCostEstimator, CallEstimate
@@ -72,9 +74,14 @@ _RATE_KEYS_BY_PREFIX = {
 }
 """Proportions of the configured arm that a threshold can name, by the prefix of their figures."""
 THRESHOLD_FIGURE_NAMES = tuple(map("".join, product(_RATE_KEYS_BY_PREFIX, _ATTACK_RATE_FIELDS)))
-_JUDGE_CHANNEL_SUITES = ("context", "lookup")
-"""Suites that reach a judge by what it reads besides the response."""
+_JUDGE_CHANNEL_SUITES = {
+    "context": "no judge reads a context",
+    "lookup": "no judge looks up what others wrote",
+}
+"""Suites that reach a judge by what it reads besides the response, and why they may not."""
 Verdicts = Sequence[RecordedVerdict]
+_MAX_ESTIMATED_RESPONSES = 256
+"""To write the prompts of a response in all arms takes about 25 ms; ten thousand would take minutes."""
 MAX_GROUP_SIZE = 16
 """Maximum number of responses in a group."""
 
@@ -129,6 +136,10 @@ class AttackStudy:
 
     Arms with equal prompts share their replies, so that only the effect of the defences on these differs and no request
     is sent twice. A study that was interrupted resumes from the cache.
+
+    Attributes:
+        responses: number of responses judged in each arm, including honest ones.
+        estimated_responses: number of those, drawn by chance, from whose requests the forecast estimates those of all.
     """
 
     def __init__(
@@ -148,7 +159,7 @@ class AttackStudy:
         self._skipped = sum(not survey.questions for survey in surveys)
         direct_attacks = [attack for attack in attacks if attack.suite not in _JUDGE_CHANNEL_SUITES]
         groups = list(_attack_groups(tasks, surveys, direct_attacks))
-        judges_by_suite: dict[str, set[str]] = {"context": set(), "lookup": set()}
+        judges_by_suite = defaultdict[str, set[str]](set)
         for name, evaluator in jury.evaluators.items():
             if evaluator.reads_context:
                 judges_by_suite["context"].add(name)
@@ -156,21 +167,20 @@ class AttackStudy:
             # such a tool may find the words of others, besides what the prompts show
             if not all(tool.reads_documents for tool in tools):
                 judges_by_suite["lookup"].add(name)
-        for suite, judges in judges_by_suite.items():
-            if judges:
-                groups += _groups_with_channel_attacks(suite, jury, judges, tasks, attacks)
+        for suite, judges in sorted(judges_by_suite.items()):
+            groups += _groups_with_channel_attacks(suite, jury, judges, tasks, attacks)
         self._config = attack_config(jury, [*surveys, *(group.survey for group in groups)])
         self._groups = [group for group in groups if group.survey.questions]
-
-    @property
-    def responses(self) -> int:
-        """Return the number of responses judged in each arm, including honest ones."""
-        return sum(len(group.responses) for group in self._groups)
+        self.responses = _count_responses(self._groups)
+        share = min(1.0, _MAX_ESTIMATED_RESPONSES / (self.responses or 1))
+        self._estimated_groups = Random(0).sample(self._groups, ceil(share * len(self._groups)))
+        self.estimated_responses = _count_responses(self._estimated_groups)
 
     async def forecast(self, report: ProgressCallback) -> CallEstimate:
         """Estimate the requests to the model in all arms together; nothing is sent. Without a model there are none.
 
-        `report` is called with the number of responses processed, in each arm; a request of several arms counts once.
+        `report` is called with the number of `estimated_responses` processed, in each arm; a request of several arms
+        counts once.
         """
         gateways = self._jury.gateways
         if not gateways:
@@ -183,19 +193,19 @@ class AttackStudy:
                 prompts = (safety.fence, safety.reminder)
                 # with replies in the cache, arms may differ in what follows: a repair, a lookup
                 if prompts in counted_prompts and not cost_estimator.estimate().from_cache:
-                    report(self.responses)
+                    report(self.estimated_responses)
                     continue
                 counted_prompts.add(prompts)
                 jury = self._prepare_jury(safety)
                 planner = Planner(jury)
-                for group in self._groups:
+                for group in self._estimated_groups:
                     plan = _with_model_questions_only(_plan(group, jury), jury)
                     requests = await planner.aestimate_requests(group.task, group.responses, plan)
                     cost_estimator.add(requests)
                     report(len(group.responses))
         finally:
             await gateways.close()
-        return cost_estimator.estimate()
+        return cost_estimator.estimate(self.responses / (self.estimated_responses or 1))
 
     async def run(self, report: ProgressCallback) -> Report:
         """Judge everything in every arm; `report` is called with the number of responses judged.
@@ -218,7 +228,6 @@ class AttackStudy:
         finally:
             await gateways.close()
         honest_count = sum(group.attacks.count(None) for group in self._groups)
-        task_indices = {group.task_index for group in self._groups}
         configured = [use.known_as for use in self._jury.config.evaluators]
         evaluator_names = {use.known_as for use in self._config.evaluators}
         attacks = {
@@ -228,7 +237,7 @@ class AttackStudy:
         return report_attacks(
             {
                 "configured": self.configured,
-                "tasks": len(task_indices),
+                "tasks": len({group.task_index for group in self._groups}),
                 "skipped": self._skipped,
                 "responses": self.responses - honest_count,
                 "honest": honest_count,
@@ -277,6 +286,10 @@ class AttackStudy:
             for evaluator in jury.evaluators.values():
                 new_contextvars_context(jury.config.langsmith).run(evaluator.close)
         return arm_outcome_figures(safety, judged)
+
+
+def _count_responses(groups: Iterable[_AttackGroup]) -> int:
+    return sum(len(group.responses) for group in groups)
 
 
 class _InMemorySink:
@@ -661,10 +674,10 @@ def report_attacks(figures: Figures) -> Report:
     }
     labels = {name: name for name in figures_by_arm}
     labels[configured] += " (config)"
-    false_verdict_rates = {}
-    for name, label in labels.items():
-        share = figures_by_arm[name]["attacks"]["verdicts"]
-        false_verdict_rates[label] = _percent_cell(share, 1.0)
+    false_verdict_rates = {
+        label: _percent_cell(figures_by_arm[name]["attacks"]["verdicts"], 1.0)
+        for name, label in labels.items()
+    }
     plot = Plot.bars_of_estimates(
         "The share of false verdicts", "false verdicts", false_verdict_rates
     )
@@ -677,7 +690,7 @@ def _sections(figures: Figures, configured: Figures, labels: Mapping[str, str]) 
     """Yield the tables of all arms; `configured` is the arm with the config's own defences."""
     figures_by_arm = figures["arms"]
     yield (
-        f"{figures['responses']} responses by {len(figures['attacks'])} attacks and {figures['honest']} honest "
+        f"{figures['responses']} responses by {describe_applied_attacks(figures)}; {figures['honest']} honest "
         f"responses to {figures['tasks']} tasks"
     )
     yield "false: share of verdicts that pass an attack, and of attacks with such a verdict, in % (95 % over tasks)"
@@ -711,12 +724,24 @@ def _sections(figures: Figures, configured: Figures, labels: Mapping[str, str]) 
         f"with the defences of the config, {len(outcome_by_attack) - len(successful_attack_rows)} of "
         f"{len(outcome_by_attack)} attacks never pass"
     )
-    rows = []
-    for name, share in successful_attack_rows:
-        properties = figures["attacks"][name].values()
-        rows.append([name, *properties, share["n"], _percent_cell(share)])
+    rows = [
+        [name, *figures["attacks"][name].values(), share["n"], _percent_cell(share)]
+        for name, share in successful_attack_rows
+    ]
     header = ["the others, worst first", "suite", "kind", "language", "verdicts", "false"]
     yield ReportTable(header, rows, left=4, digits=1, most=_MAX_ATTACKS_LISTED)
+
+
+def describe_applied_attacks(figures: Figures) -> str:
+    """Return how many attacks were made, of which suites, and why others apply to none of the tasks."""
+    attacks = figures["attacks"]
+    made_attacks = figures["arms"][figures["configured"]]["by_attack"]
+    left_out = Counter(attacks[name]["suite"] for name in attacks if name not in made_attacks)
+    parts = [join_names(sorted({attacks[name]["suite"] for name in made_attacks}))]
+    for suite, count in left_out.items():
+        reason = _JUDGE_CHANNEL_SUITES.get(suite, "no task has the reference that they copy")
+        parts.append(f"not {count} of {suite}: {reason}")
+    return f"{len(made_attacks)} of {len(attacks)} attacks ({'; '.join(parts)})"
 
 
 def _arm_table(figures_by_arm: Mapping[str, Figures], labels: Mapping[str, str]) -> ReportTable:

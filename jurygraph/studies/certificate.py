@@ -5,7 +5,7 @@ It computes nothing itself. What was not measured says so and why, with the comm
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
 from operator import attrgetter
@@ -20,12 +20,17 @@ from jurygraph.runs.integrity.record_check import require_records_as_written
 from jurygraph.runs.reports.gates import GateCounts
 from jurygraph.runs.reports.units import unit_name_of_task
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.folder import CONFIG_FILE
+from jurygraph.runs.store.header import RunHeader, judge_differences
+from jurygraph.sources.files import sha256_of_file
 from jurygraph.studies import credit, judge_report, reliability, symbols
+from jurygraph.studies.attack import describe_applied_attacks
 from jurygraph.studies.conclusions import conclude_agreement
 from jurygraph.studies.judge import JudgeStudy
 from jurygraph.studies.judgements import RunJudgements, read_judgements
 from jurygraph.studies.presentations import Presentations, RunsReader, read_presentations_of_sources
 from jurygraph.studies.report import (
+    Figures,
     Report,
     ReportSection,
     ReportTable,
@@ -122,10 +127,34 @@ def _certified_figure(
 
 
 class PeopleStudy(NamedTuple):
-    """The command that compares judges with people, and what joins the judgements of runs with the labels."""
+    """The command that compares judges with people, what joins the judgements of runs with the labels, and the labels:
+    files, or a label of the runs."""
 
     command: str
     join: Callable[[Sequence[RunJudgements]], list[JudgeStudy]]
+    labels: Sequence[str]
+
+
+class CertifiedRun(NamedTuple):
+    """Content of a page about a run, and its judge: the header of the run whose verdicts it has.
+
+    With other `heads`, or another config, it is not the run that was measured.
+    """
+
+    judges: Collection[str]
+    judge: RunHeader
+    gates: GateCounts
+    heads: str
+    config_digest: str
+
+    @classmethod
+    def read(cls, run: Run, advance: ProgressCallback) -> "CertifiedRun":
+        """Read a run after its records were checked; the progress of a study is of tasks."""
+        require_records_as_written(run, ignore_progress)
+        heads = ", ".join(ledger.head.hex() for ledger in run.ledger.members)
+        return cls(
+            run.judges, run.source.header, GateCounts.read(run), heads, run.header.config_file
+        )
 
 
 def certify(
@@ -141,7 +170,8 @@ def certify(
     and TraceMismatch for a run whose records were changed.
     """
     # A run that cannot be read, or was changed, is an error, and no figure that is missing.
-    judges = dict.fromkeys(chain.from_iterable(read(runs, _check_and_name_judges)))
+    certified_runs = dict(zip(runs, read(runs, CertifiedRun.read), strict=True))
+    judges = dict.fromkeys(chain.from_iterable(run.judges for run in certified_runs.values()))
     # What the user names a file for has to be measured.
     source_by_section = {AGREEMENT_SECTION: people, ATTACKS_SECTION: attacks}
     quoted_runs = " ".join(map(shell_quote, runs))
@@ -154,7 +184,11 @@ def certify(
             f"jurygraph study judge {quoted_runs} --labels F",
             partial(_people_figures, runs, read, people),
         ),
-        (ATTACKS_SECTION, "jurygraph attack --config F --json", partial(_attack_figures, attacks)),
+        (
+            ATTACKS_SECTION,
+            "jurygraph attack --config F --json",
+            partial(_attack_figures, certified_runs, attacks),
+        ),
         (
             "false credit",
             "",
@@ -197,16 +231,19 @@ def certify(
     sections.append(_unmeasured_figures_table(figures))
     name = ", ".join(judges) or "Judged by code alone"
     summary = _summary_sentences(name, figures)
-    gates_and_heads = read(runs, lambda run, advance: (GateCounts.read(run), _heads(run)))
-    for folder, (counts, heads) in zip(runs, gates_and_heads, strict=True):
-        sections.append(f"head of {folder.name}, for `jurygraph verify --expect-head`: {heads}")
-        summary += [f"In {folder.name}, {sentence}." for sentence in counts.describe()]
-    verdicts_on_judges = [figure.conclusion for figure in figures if figure.conclusion]
-    if not verdicts_on_judges:
-        verdicts_on_judges = [
-            f"{name}: whether it judges rightly cannot be concluded, since no labels of people are given "
-            "(--labels); the figures say how it behaves."
+    for folder, run in certified_runs.items():
+        sections += [
+            f"head of {folder.name}, for `jurygraph verify --expect-head`: {run.heads}",
+            f"config.yaml of {folder.name}: SHA-256 {run.config_digest}",
         ]
+        summary += [f"In {folder.name}, {sentence}." for sentence in run.gates.describe()]
+    for file in [*map(Path, people.labels if people else ()), attacks]:
+        if file and file.is_file():  # else it is a label of the runs, whose heads vouch for it
+            sections.append(f"{file}: SHA-256 {sha256_of_file(file)}")
+    verdicts_on_judges = [figure.conclusion for figure in figures if figure.conclusion] or [
+        f"{name}: whether it judges rightly cannot be concluded, since no labels of people are given "
+        "(--labels); the figures say how it behaves."
+    ]
     return Report(
         {"runs": list(map(str, runs)), "summary": " ".join(summary), "figures": figures},
         sections,
@@ -256,10 +293,11 @@ def _noise_figures(
 ) -> CertifiedFigures:
     """Yield measures of noise for each protocol and number of stakeholders, and the share of drifting weights in it."""
     report = measure_stability(read_presentations()).figures
-    rows = {}
     # with several judges or bands of quality, the last row of a protocol and size is of all
-    for row in [*report["noise"], *report["ratios"]]:
-        rows[row["protocol"], row.get("stakeholders")] = row
+    rows = {
+        (row["protocol"], row.get("stakeholders")): row
+        for row in [*report["noise"], *report["ratios"]]
+    }
     sizes = sorted((size or 0, protocol) for protocol, size in rows)
     max_size_by_protocol = {protocol: size for size, protocol in sizes}
     for (protocol, size), row in rows.items():
@@ -315,41 +353,54 @@ def _unearned_credit_figures(run: Run, advance: ProgressCallback) -> CertifiedFi
         yield _certified_figure(name, leakage, leakage["cases"], command, finding=finding)
 
 
-def _check_and_name_judges(run: Run, advance: ProgressCallback) -> Collection[str]:
-    require_records_as_written(run, ignore_progress)  # the progress of a study is of tasks
-    return run.judges
-
-
-def _heads(run: Run) -> str:
-    """Return the head of a run, or of each of a set: with another, it is not the one that was measured."""
-    return ", ".join(ledger.head.hex() for ledger in run.ledger.members)
-
-
-def _attack_figures(file: Path | None) -> CertifiedFigures:
+def _attack_figures(runs: Mapping[Path, CertifiedRun], file: Path | None) -> CertifiedFigures:
     if file is None:
         raise InputError(
             "no attacks are given; save what the command prints, and name the file with --attacks"
         )
     try:
         figures = json.loads(file.read_bytes())
+        _require_attacked_judge(figures, runs)
         arm = figures["arms"][figures["configured"]]
-        # files of earlier versions have no command
-        attack_command = figures.get("command", "jurygraph attack --json")
-        command = f"{attack_command} > {shell_quote(file)}"
-        basis = f"{figures['tasks']} {figures.get('source', 'tasks')}; suite {figures['suite']}"
-        for level, unit, noun, success in (
-            ("attacks", "responses", "attacks", "passed in one verdict or more"),
-            ("honest", "verdicts", "verdicts on honest responses", "passed"),
+        basis = f"{figures['tasks']} {figures['source']}"
+        command = f"{figures['command']} > {shell_quote(file)}"
+        for level, unit, noun, success, conditions in (
+            (
+                "attacks",
+                "responses",
+                "attacks",
+                "passed in one verdict or more",
+                f"{basis}; {describe_applied_attacks(figures)}",
+            ),
+            ("honest", "verdicts", "verdicts on honest responses", "passed", basis),
         ):
             share = arm[level][unit]
             estimate = {"value": share["rate"], "low": share["low"], "high": share["high"]}
-            name = f"{noun} that {success}"
-            finding = f"{{}} of {noun} {success} ({basis})"
-            yield _certified_figure(name, estimate, share["n"], command, finding=finding)
+            yield _certified_figure(
+                f"{noun} that {success}",
+                estimate,
+                share["n"],
+                command,
+                finding=f"{{}} of {noun} {success} ({conditions})",
+            )
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"{file}: is not what `jurygraph attack --json` prints ({error}); save that once more"
         ) from None
+
+
+def _require_attacked_judge(attacks: Figures, runs: Mapping[Path, CertifiedRun]) -> None:
+    """Raise InputError, with what differs, if another judge than that of a run was attacked; ValueError without one."""
+    if "judge" not in attacks:
+        raise ValueError("it is of a version that did not say which judge it attacked")
+    attacked_judge = RunHeader.model_validate(attacks["judge"])
+    for folder, run in runs.items():
+        differences = "; ".join(judge_differences(run.judge, attacked_judge))
+        if differences:
+            raise InputError(
+                f"--attacks: another judge was attacked than that of {folder}: {differences}; "
+                f"attack the one of the run, whose config is {folder / CONFIG_FILE}"
+            )
 
 
 def _people_figures(
@@ -358,6 +409,17 @@ def _people_figures(
     if people is None:
         raise InputError("no labels of people are given; name them with --labels")
     report = judge_report.report(people.join(read(runs, read_judgements))).figures
+    agreements = {
+        row["question"]: row for row in report["ceiling"] if row and row["value"] is not None
+    }
+    for question, agreement in agreements.items():
+        yield _certified_figure(
+            f"agreement of two people on {question}",
+            agreement,
+            agreement["n"],
+            people.command,
+            finding=f"two people agree about {{}} of the responses that both labelled, on {question}",
+        )
     for judge in report["judges"]:
         judge_name = judge["name"]
         if judge["is_turned"]:
@@ -369,7 +431,9 @@ def _people_figures(
             if judge["distance"] is not None and name in ("distance", "corrected"):
                 figure = figure._replace(unit=", in units of the labels")
             if name == closeness:
-                figure = figure._replace(conclusion=conclude_agreement(judge_name, judge))
+                conclusion = conclude_agreement(judge_name, judge)
+                omissions = judge_report.describe_left_out_labels([judge])
+                figure = figure._replace(conclusion=" ".join([conclusion, *omissions]))
             yield figure
 
 

@@ -162,7 +162,7 @@ def report(
     return Report(
         figures,
         _sections(figures, need),
-        [*notes, *_omission_notes(judges), *_notes(judges, len(tasks))],
+        [*notes, *describe_left_out_labels(judges), *_notes(judges, len(tasks))],
         [_reliability_diagram(judge) for judge in judges if judge["reliability"]],
         _conclude(figures, judges),
         symbols.JUDGE_STUDY_SYMBOL_MEANINGS,
@@ -175,7 +175,7 @@ def shorten(result: Report) -> Report:
     order = [row["name"] for row in figures["ranking"]]
     judges = sorted(figures["judges"], key=lambda judge: order.index(judge["name"]))
     first_judges = [judge for judge in judges if not judge["is_of_jury"]][:_MAX_JUDGES_DESCRIBED]
-    omissions = set(_omission_notes(judges)) - set(_omission_notes(first_judges))
+    omissions = set(describe_left_out_labels(judges)) - set(describe_left_out_labels(first_judges))
     return replace(
         result,
         sections=[_ranking_table(figures["ranking"]), _jury_judge_table(figures), _ALL_HINT],
@@ -660,17 +660,20 @@ def _length_as_judge_figures(study: JudgeStudy) -> Figures:
 
 
 def _human_ceiling_figures(study: JudgeStudy) -> Figures | None:
-    """Return how often a person is right by the consensus, or two people agree; of numbers, their mean `distance`."""
-    figures: Figures = {"question": study.judge.question}
-    figures |= dict.fromkeys(("value", "low", "high", "distance"))
-    if study.ceiling is not None:
-        return figures | {"value": study.ceiling}
+    """Return how often a person is right by the consensus, or two people agree; of numbers, their mean `distance`.
+
+    `n` is the number of pairs of labels of one response.
+    """
     distances = []
     tasks = []
     for task, values in study.votes:
         for first, second in combinations(values, 2):
             distances.append(abs(first - second))
             tasks.append(task)
+    figures: Figures = dict.fromkeys(("value", "low", "high", "distance"))
+    figures |= {"question": study.judge.question, "n": len(distances)}
+    if study.ceiling is not None:
+        return figures | {"value": study.ceiling}
     if study.has_numbers:
         distance = as_interval(mean_with_cluster_interval(distances, tasks))
         return distance and figures | {"distance": distance, **_distance_from_persons(study)}
@@ -939,7 +942,8 @@ def _describe_needed_label_count(judge: Figures) -> object:
     return judge["labels_needed"]
 
 
-def _omission_notes(judges: FigureRows) -> Iterator[str]:
+def describe_left_out_labels(judges: FigureRows) -> Iterator[str]:
+    """Yield how many labels were compared with each judge, and why others were not, where some were not."""
     for judge in judges:
         reasons = {name: judge[name] for name in COUNT_FIELD_NAMES[1:]} | judge["left_out"]
         omitted_texts = [f"{count} {reason}" for reason, count in reasons.items() if count]

@@ -36,7 +36,7 @@ N = r"-?\d+(?:\.\d+)?"
 POINTS = re.compile(
     rf"(?P<indent> *)(?P<word>Lost|Gained) (?P<points>{N}): (?P<penalty>penalty )?(?P<names>.+?)(?:, each)? "
     rf"(?:(?P<native>{N}) on a scale of (?P<low>{N}) to (?P<high>{N})(?: \((?P<on_scale>{N})\))?|"
-    rf"(?P<value>{N})(?: of 1)?|(?:not )?met(?:, not certain| \({N}\), reduced by what it depends on) "
+    rf"(?P<value>{N})(?: of 1)?|(?:not )?met(?:, but its score is not [01]| \({N}\), reduced by what it depends on) "
     rf"\((?P<unsure>{N})\)), "
     rf"weight (?P<weight>{N})(?: × (?P<number>\d+))?(?=[.; ])"
 )

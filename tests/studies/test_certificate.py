@@ -2,16 +2,25 @@
 
 import json
 import shutil
+import subprocess
+from copy import deepcopy
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
 import jurygraph as jg
 from jurygraph.cli.render.report import read_from_each_run
+from jurygraph.runs.integrity.verification import load_private_key
+from jurygraph.runs.run import Run
 from jurygraph.studies.presentations import read_presentations_of_sources
 from jurygraph.studies.stability import measure_stability
 from tests.cli.commands.test_audit import write_key
 from tests.cli.commands.test_judge import write_labels
 from tests.cli.conftest import project, run_command, scored_folder, scored_once
+from tests.pages import blocks, read_page
 from tests.studies.credit.test_runs import score_run, task_line
 from tests.studies.figures import figures_of
 from tests.studies.reliability.test_runs import TASKS, score_tasks
@@ -115,7 +124,11 @@ def test_a_page_begins_with_what_may_be_concluded_and_names_what_repeats_least(
     signer = write_key(key)
     html = tmp_path / "page.html"
     signed = run_command("study", "certify", folder, "--key", key, "--html", html).out
-    assert signed.splitlines()[2:-3] == page.splitlines()[2:]
+    *unsigned_lines, signer_line = signed.splitlines()[2:-3]
+    assert unsigned_lines == [*page.splitlines()[2:], ""]
+    hexadecimal = json.loads(run_command("verify", html, "--json").out)["public_key"]
+    assert signer_line.startswith(f"signed by the Ed25519 key {hexadecimal}; whether ")
+    assert "\\`jurygraph verify PAGE --signer KEY\\` tells" in signer_line
     assert (
         f"--expect-head\\`: {json.loads(run_command('verify', folder, '--json').out)['head']}\n"
         in page
@@ -131,12 +144,36 @@ def test_a_page_begins_with_what_may_be_concluded_and_names_what_repeats_least(
             (content + "\n", "has been changed"),
             (content.replace('"page":"', '"page":"0'), "is not a valid seal"),
             (content.rpartition("<!--")[0], "it was never signed, or lost its seal"),
+            (content.replace("\n", "\r\n"), "has other line ends than the page that was signed"),
         ):
-            path.write_text(changed)
+            path.write_text(changed, newline="")
             ended = run_command("verify", path)
             assert (ended.code, problem in ended.err) == (5, True), (changed[-300:], ended.err)
     ended = run_command("study", "certify", folder, "--key", key, "--json")
     assert (ended.code, "remove --json" in ended.err) == (2, True)
+
+
+@pytest.mark.landing
+def test_a_signed_page_can_be_checked_without_jurygraph_as_the_docs_say(tmp_path: Path) -> None:
+    folder = score_tasks(tmp_path, TASKS)
+    key = tmp_path / "key.pem"
+    write_key(key)
+    public_key = load_private_key(key).public_key()
+    pem = public_key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    (tmp_path / "public.pem").write_bytes(pem)
+    page = run_command("study", "certify", folder, "--key", key).out
+    (script,) = blocks(read_page("docs/stability.md"), "shell")
+    seal = json.loads(page.splitlines()[-2])
+    for text, is_same, has_signature in (
+        (page, True, True),
+        (page.replace("Two samples", "No samples"), False, True),
+        (page.replace('"page":"', '"page":"0', 1), True, False),
+        (page + "more\n", False, False),
+    ):
+        (tmp_path / "judge.md").write_text(text)
+        done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+        assert (seal["page"] in done.stdout) == is_same, done
+        assert ("Signature Verified Successfully" in done.stdout) == has_signature, done
 
 
 def test_a_run_without_edges_is_named_next_to_one_that_has_them(tmp_path: Path) -> None:
@@ -158,20 +195,29 @@ def figures_of_json(text: str) -> dict[str, dict[str, Any]]:
     return {one["name"]: one for one in json.loads(text)["figures"]}
 
 
-def test_labels_and_attacks_add_their_rows_and_wrong_ones_are_errors(
-    scored_folder: Path, tmp_path: Path
-) -> None:
+def write_attacks(path: Path, judge: Any) -> dict[str, Any]:
+    """Write what `attack --json` prints of one attack of two, and return it."""
     share = {"hits": 1, "n": 20, "rate": 0.05, "low": 0.01, "high": 0.2, "n_eff": 20.0, "tasks": 20}
     arm = {"attacks": {"responses": share}, "honest": {"verdicts": share | {"rate": 0.9}}}
-    attacks = tmp_path / "attacks.json"
-    command = "jurygraph attack --config strict.yaml --json"
-    report = {"configured": "all", "suite": "null", "tasks": 20, "arms": {"all": arm}}
-    report |= {"source": "tasks of cakes.jsonl", "command": command}
-    attacks.write_text(json.dumps(report), encoding="utf-8")
+    arm["by_attack"] = {"null/en/body": arm["attacks"]}
+    suites = {"null/en/body": {"suite": "null"}, "reference/whole": {"suite": "reference"}}
+    report: dict[str, Any] = {"configured": "all", "suite": "all", "tasks": 20, "attacks": suites}
+    report |= {"arms": {"all": arm}, "source": "tasks of cakes.jsonl", "judge": judge}
+    report["command"] = "jurygraph attack --config strict.yaml --json"
+    path.write_text(json.dumps(report), encoding="utf-8")
+    return report
+
+
+def read_header(folder: Path) -> Any:
+    with Run.open(folder) as run:
+        return run.header.model_dump(mode="json")
+
+
+def test_labels_add_their_rows_and_wrong_ones_are_errors(
+    scored_folder: Path, tmp_path: Path
+) -> None:
     labels = write_labels(tmp_path)
-    ended = run_command(
-        "study", "certify", scored_folder, "--labels", labels, "--attacks", attacks, "--json"
-    )
+    ended = run_command("study", "certify", scored_folder, "--labels", labels, "--json")
     found = figures_of_json(ended.out)
     judged = json.loads(
         run_command("study", "judge", scored_folder, "--labels", labels, "--json").out
@@ -180,36 +226,16 @@ def test_labels_and_attacks_add_their_rows_and_wrong_ones_are_errors(
     assert (
         found[f"corrected mean label of {judged['judge']}"]["value"] == judged["corrected"]["value"]
     )
-    assert [
-        found["attacks that passed in one verdict or more"][name]
-        for name in ("value", "low", "high", "n")
-    ] == [
-        0.05,
-        0.01,
-        0.2,
-        20,
-    ]
     page = run_command("study", "certify", scored_folder, "--labels", labels).out
     assert f"{judged['judge']} is not shown to agree with people well enough: " in page
+    assert f"people.csv: SHA-256 {sha256(labels.read_bytes()).hexdigest()}\n" in page
+    config = (scored_folder / "config.yaml").read_bytes()
+    assert f"config.yaml of run: SHA-256 {sha256(config).hexdigest()}\n" in page
     copy = shutil.copytree(scored_folder, tmp_path / "more" / "second")
     both = run_command("study", "certify", scored_folder, copy, "--labels", labels, "--json").out
     names = [figure["name"] for figure in json.loads(both)["figures"]]
     assert f"accuracy of {copy}: {judged['judge']}" in names
     assert len(names) == len(set(names))
-    of_attacks = run_command("study", "certify", scored_folder, "--attacks", attacks).out
-    assert "of verdicts on honest responses passed (20 tasks of cakes.jsonl; suite null)." in (
-        of_attacks
-    )
-    assert command in of_attacks
-    attacks.write_text(json.dumps(report, indent=1)[:60], encoding="utf-8")
-    cut = run_command("study", "certify", scored_folder, "--attacks", attacks)
-    assert (cut.code, ": line 5 column" in cut.err) == (2, True), cut.err
-    attacks.write_text("{}", encoding="utf-8")
-    refused = run_command("study", "certify", scored_folder, "--attacks", attacks)
-    assert (refused.code, "is not what `jurygraph attack --json` prints" in refused.err) == (
-        2,
-        True,
-    )
     assert (
         run_command("study", "certify", scored_folder, "--labels", tmp_path / "none.csv").code == 2
     )
@@ -217,3 +243,50 @@ def test_labels_and_attacks_add_their_rows_and_wrong_ones_are_errors(
     refused = run_command("study", "certify", scored_folder, "--labels", more)
     assert (refused.code, "book/a" in refused.err) == (2, True), "its page would not say so"
     assert run_command("study", "certify", tmp_path).code == 2
+
+
+def test_attacks_add_their_rows_and_those_on_another_judge_are_refused(
+    scored_folder: Path, tmp_path: Path
+) -> None:
+    attacks = tmp_path / "attacks.json"
+    header = read_header(scored_folder)
+    report = write_attacks(attacks, header)
+    ended = run_command("study", "certify", scored_folder, "--attacks", attacks, "--json")
+    figure = figures_of_json(ended.out)["attacks that passed in one verdict or more"]
+    assert [figure[name] for name in ("value", "low", "high", "n")] == [0.05, 0.01, 0.2, 20]
+    page = run_command("study", "certify", scored_folder, "--attacks", attacks).out
+    assert (
+        "attacks passed in one verdict or more (20 tasks of cakes.jsonl; 1 of 2 attacks (null; not 1 of reference: "
+        "no task has the reference that they copy))."
+    ) in page
+    assert report["command"] in page
+    other = deepcopy(header)
+    other["config"]["scale"] = 2.0
+    difference = "config scale is 1.0 in the run and 2.0 here"
+    form = "is not what `jurygraph attack --json` prints"
+    del report["judge"]
+    for content, problem in (
+        (json.dumps(report | {"judge": other}), f"than that of {scored_folder}: {difference}"),
+        (json.dumps(report | {"judge": {}}), form),
+        (json.dumps(report), "it is of a version that did not say which judge it attacked"),
+        (json.dumps(report, indent=1)[:60], ": line 5 column"),
+        ("{}", form),
+    ):
+        attacks.write_text(content, encoding="utf-8")
+        refused = run_command("study", "certify", scored_folder, "--attacks", attacks)
+        assert (refused.code, problem in refused.err) == (2, True), refused.err
+
+
+def test_ties_and_how_far_people_agree_are_on_the_page(scored_folder: Path, tmp_path: Path) -> None:
+    rows = "id,target,reviewer\ndoor/a,true,Ann\ndoor/a,false,Bo\ndoor/b,true,Ann\ndoor/b,true,Bo\n"
+    labels = write_labels(tmp_path, rows)
+    ended = run_command(
+        "study", "certify", scored_folder, "--labels", labels, "--question", "manners.polite"
+    )
+    assert ended.code == 0, ended.err
+    assert "manners.polite: of the labelled, 2 = 1 compared + 1 tied\n" in ended.out
+    assert (
+        "Two people agree about 0.500 of the responses that both labelled, on manners.polite."
+        in ended.out
+    )
+    assert "| agreement of two people on manners.polite | 0.500 | 2 |" in ended.out

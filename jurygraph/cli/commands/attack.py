@@ -26,6 +26,7 @@ from jurygraph.cli.streams import ExitCode, redirect_stdout_to_stderr
 from jurygraph.concurrency import DaemonThreads
 from jurygraph.display import ProgressCallback
 from jurygraph.errors import RUN_ENDING, InputError
+from jurygraph.runs.recorder import build_run_header
 from jurygraph.runs.reports.bill import count_requests
 from jurygraph.runs.reports.gate import parse_ci_thresholds
 from jurygraph.runs.run import Run
@@ -114,15 +115,21 @@ def attack(
         study = AttackStudy(jury, attacked_tasks, load_attacks(suite), only is not None)
         activity_label = "estimating" if dry_run else "attacking"
         threads = jury.context.threads
-        total = len(study.arms) * study.responses
+        responses = study.estimated_responses if dry_run else study.responses
+        total = len(study.arms) * responses
         with asyncio.Runner() as runner, progress(activity_label, total, "responses") as advance:
             if dry_run:
                 estimate = run_interruptible(runner, study.forecast(advance), threads)
             else:
                 report = _run_study(study, runner, threads, advance)
+        judge = build_run_header(jury, Path())
         requests = count_requests(jury)
     if dry_run:
-        counts = {"arms": len(study.arms), "responses": study.responses}
+        counts = {
+            "arms": len(study.arms),
+            "responses": study.responses,
+            "estimated": responses,
+        }
         lines = [f"judged: {source}", *format_table(["to judge", ""], list(counts.items()))]
         lines += summary.format_estimate_lines(estimate)
         summary.print_dry_run(output.json, {**counts, "model": estimate.to_json()}, lines)
@@ -132,6 +139,7 @@ def attack(
         "suite": suite,
         "source": source,
         "command": command_line.get(),
+        "judge": judge.model_dump(mode="json"),
         "requests": requests and requests.to_json(),
     }
     report.sections = [

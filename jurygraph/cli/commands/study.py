@@ -312,7 +312,9 @@ def certify(
     agent: AgentColumnOption = None,
     question: QuestionOption = None,
     classes: ClassWordsOption = None,
-    attacks: Annotated[Path | None, option("F", "What `jurygraph attack --json` printed.")] = None,
+    attacks: Annotated[
+        Path | None, option("F", "What `jurygraph attack --json` printed of this judge.")
+    ] = None,
     key: Annotated[
         Path | None, option("F", "Ed25519 private key, as of `seal`, to sign the page.")
     ] = None,
@@ -345,7 +347,8 @@ def certify(
     if key is not None:
         if output.json:
             raise InputError("--key: signs a page of Markdown or HTML; remove --json")
-        output = replace(output, sign=partial(sign_page, key=load_private_key(key)))
+        private_key = load_private_key(key)
+        output = replace(output, sign=partial(sign_page, key=private_key))
     people_study = None
     if labels:
         columns = select_named_columns(id=item, target=target, reviewer=reviewer, agent=agent)
@@ -363,8 +366,15 @@ def certify(
                 raise InputError(f"{people_labels.path}: {note}")
             return studies
 
-        people_study = PeopleStudy(" ".join(map(shell_quote, words)), join)
+        people_study = PeopleStudy(" ".join(map(shell_quote, words)), join, labels)
     report = certify_runs(runs, read_from_each_run, people_study, attacks)
+    if key is not None:
+        signer = private_key.public_key().public_bytes_raw().hex()
+        line = (
+            f"signed by the Ed25519 key {signer}; whether the page was changed since, "
+            "`jurygraph verify PAGE --signer KEY` tells, with the key from its owner and not from here"
+        )
+        report.sections = [*report.sections, line]
     replace(output, markdown=not output.json).write(report)
 
 

@@ -32,13 +32,15 @@ def require_records_as_written(run: Run, report: ProgressCallback) -> None:
 
 
 def require_config_file_as_written(run: Run) -> None:
-    """Raise `TraceMismatch` unless the config in the folder of a run is there as written, with what was changed."""
+    """Raise `TraceMismatch` unless the config in the folder of a run is there as written, with what was changed.
+
+    A forger who rebuilds the chain may have changed the settings of the first record, and left the file and its digest.
+    """
     path = run.folder / CONFIG_FILE
     if not path.is_file():
         raise TraceMismatch(f"{path}: is missing; put it back from a copy of this run")
     content = path.read_bytes()
-    if sha256(content).hexdigest() == run.header.config_file:
-        return
+    is_as_written = sha256(content).hexdigest() == run.header.config_file
     # as recorded: what later versions add to the settings is not in the file either
     settings_in_run = run.ledger.record_at(1).content["config"]
     try:
@@ -46,9 +48,14 @@ def require_config_file_as_written(run: Run) -> None:
         changed_settings = list(setting_differences(settings_in_run, settings))
     except YamlError as error:
         changed_settings = [str(error)]
+    if is_as_written and not changed_settings:
+        return
+    problem = "is not the config that was written; it has been changed"
+    if is_as_written:
+        problem = "is as it was written, and record 1 has other settings; that has been changed"
     what_changed = "; ".join(list_first(changed_settings, MAX_LISTED))
     raise TraceMismatch(
-        f"{path}: is not the config that was written; it has been changed: "
+        f"{path}: {problem}: "
         f"{what_changed or 'its settings are the same, its comments or line breaks are not'}"
     )
 

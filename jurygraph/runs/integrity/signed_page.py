@@ -35,12 +35,19 @@ def verify_page(path: Path, signer: Path | str | None = None) -> PageSeal:
 
     Raises `TraceMismatch` where the page has none, or was changed, and as `read_seal` for another signer.
     """
-    content, beginning, seal_json = path.read_bytes().rpartition(_BEGINNING)
+    page = path.read_bytes()
+    content, beginning, seal_json = page.rpartition(_BEGINNING)
     if not beginning:
-        raise TraceMismatch(
-            f"{path}: is no run, and no page with a seal, as `jurygraph study certify --key F` "
+        problem = (
+            "is no run, and no page with a seal, as `jurygraph study certify --key F` "
             "prints it; it was never signed, or lost its seal"
         )
+        if _BEGINNING in page.replace(b"\r\n", b"\n"):
+            problem = (
+                "has other line ends than the page that was signed, CRLF, as mail and git make them; "
+                "ask for the file itself, or turn them into LF and verify that"
+            )
+        raise TraceMismatch(f"{path}: {problem}")
     seal = PageSeal.parse(seal_json.removesuffix(_END), path, signer)
     if seal.page != sha256(content).hexdigest():
         raise TraceMismatch(f"{path}: is not the page that was signed; it has been changed")

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -128,21 +129,29 @@ class CallCostEstimator:
                 usages[0] = 0
             self._sums[name] += usages
 
-    def estimate(self) -> CallEstimate:
-        by_model = {name: self._usage_cases_of(name) for name in self._gateways}
+    def estimate(self, factor: float = 1.0) -> CallEstimate:
+        """Return the sums, times a factor where the requests are a sample of all."""
+        by_model = {name: self._usage_cases_of(name, factor) for name in self._gateways}
         low, expected, worst_usage = (
             _sum_usage(case) for case in zip(*by_model.values(), strict=True)
         )
         cases = {} if len(by_model) == 1 else by_model  # of one model they are those of all
         return CallEstimate(
-            low, expected, worst_usage, self._with_reply["cache"], self._with_reply["sink"], cases
+            low,
+            expected,
+            worst_usage,
+            round(factor * self._with_reply["cache"]),
+            round(factor * self._with_reply["sink"]),
+            cases,
         )
 
-    def _usage_cases_of(self, name: str | None) -> tuple[ModelUsage, ...]:
+    def _usage_cases_of(self, name: str | None, factor: float) -> tuple[ModelUsage, ...]:
         price = self._gateways[name].price
         return tuple(
             ModelUsage(calls, input_tokens, output_tokens, cost(price, input_tokens, output_tokens))
-            for calls, input_tokens, output_tokens in self._sums[name].tolist()
+            for calls, input_tokens, output_tokens in np.rint(factor * self._sums[name])
+            .astype(np.int64)
+            .tolist()
         )
 
 
@@ -156,13 +165,11 @@ def _messages_before_last_reply(request: Request) -> Sequence[Message]:
 
 def _sum_usage(usages: Sequence[ModelUsage]) -> ModelUsage:
     """Return the sum of loads; its cost is known if that of each with calls is."""
-    costs = [usage.cost for usage in usages if usage.calls]
+    costs = [usage.cost for usage in usages if usage.calls] or [usages[0].cost]
     total = None if None in costs else sum(cost or 0.0 for cost in costs)
-    if not costs:
-        total = usages[0].cost
-    calls = sum(usage.calls for usage in usages)
-    tokens_in = sum(usage.tokens_in for usage in usages)
-    tokens_out = sum(usage.tokens_out for usage in usages)
+    calls, tokens_in, tokens_out = (
+        sum(map(attrgetter(name), usages)) for name in ("calls", "tokens_in", "tokens_out")
+    )
     return ModelUsage(calls, tokens_in, tokens_out, total)
 
 

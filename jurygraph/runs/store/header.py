@@ -141,6 +141,16 @@ def differences(run: RunHeader, current: RunHeader) -> Iterator[str]:
     yield from _file_differences(run, current)
     if run.shard != current.shard:
         yield f"{_describe_shard(run)} in the run and {_describe_shard(current)} here"
+    yield from judge_differences(run, current)
+    if (run.branch and run.branch.run) != (current.branch and current.branch.run):
+        yield (
+            f"the run was branched {_describe_branch_origin(run)}, "
+            f"and this one would be branched {_describe_branch_origin(current)}"
+        )
+
+
+def judge_differences(run: RunHeader, current: RunHeader) -> Iterator[str]:
+    """Yield the `differences` of what judges, whatever the files of tasks."""
     settings_in_run = _judging_settings(run.config)
     settings = _judging_settings(current.config)
     yield from setting_differences(settings_in_run, settings)
@@ -154,11 +164,6 @@ def differences(run: RunHeader, current: RunHeader) -> Iterator[str]:
     inputs = _versions_by_name(current, "evaluator", "depends_on")
     for name, _, _ in changes(inputs_in_run, inputs):
         yield f"additional input of evaluator {name}, such as a history, differs from that of the run"
-    if (run.branch and run.branch.run) != (current.branch and current.branch.run):
-        yield (
-            f"the run was branched {_describe_branch_origin(run)}, "
-            f"and this one would be branched {_describe_branch_origin(current)}"
-        )
 
 
 def _describe_shard(header: RunHeader) -> str:

@@ -168,6 +168,11 @@ def test_the_tasks_of_a_run_are_attacked_with_its_rubrics_and_texts(
     figures = json.loads(ended.out)
     assert (figures["tasks"], figures["honest"]) == (2, 2)
     assert figures["source"] == f"tasks of {tmp_path / 'run'} with its rubrics"
+    for model, code in ((), 0), (("--model", f"{config(server.url)['model']}-2"), 2):
+        attacks = tmp_path / "attacks.json"
+        attacks.write_text(run("attack", *options, *model, "--run", tmp_path / "run", "--json").out)
+        ended = run("study", "certify", tmp_path / "run", "--attacks", attacks)
+        assert (ended.code, "attacked than that of" in ended.err) == (code, code == 2), ended.err
     refused = run("attack", *options, "--run", tmp_path / "run", "--tasks", project.tasks)
     assert (refused.code, "expected one of --tasks TASKS and --run RUN" in refused.err) == (2, True)
     with_file = json.loads(run("attack", *options, "--tasks", project.tasks, "--json").out)

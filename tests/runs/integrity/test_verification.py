@@ -225,6 +225,19 @@ def rewrite_chain(folder: Path, change: Any) -> str:
     return previous.hex()
 
 
+def test_other_settings_in_a_rebuilt_chain_are_told_from_those_of_the_file(plain: Path) -> None:
+    def change(kind: str, key: str, content: Any) -> None:
+        if kind == "run":
+            content["config"]["reward"]["tone"] = 3.0
+
+    rewrite_chain(plain, change)
+    with pytest.raises(
+        TraceMismatch,
+        match=r"config\.yaml: is as .* record 1 has other .*: config reward\.tone is 3\.0 in .* and 1\.0 here$",
+    ):
+        verify_run(plain)
+
+
 def change_reward(kind: str, key: str, content: Any) -> None:
     if kind == "trace" and content["reward"]["value"] is not None:
         content["reward"]["value"] += 0.25

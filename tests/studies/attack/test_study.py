@@ -198,6 +198,23 @@ def test_the_forecast_equals_the_number_of_sent_requests(honest_run: HonestRun):
     assert honest_run.forecast.expected.calls == honest_run.server.count == SENT
 
 
+def test_the_forecast_of_many_is_from_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = [(TASK.model_copy(update={"id": name, "query": name}), []) for name in "abcd"]
+    forecasts = []
+    for limit in (1000, 30):
+        monkeypatch.setattr("jurygraph.studies.attack._MAX_ESTIMATED_RESPONSES", limit)
+        progress: list[int] = []
+        with Jury.from_config(config("http://127.0.0.1:9/v1", cache=False)) as jury:
+            study = AttackStudy(jury, work, load_attacks("null"))
+            forecasts.append(asyncio.run(study.forecast(progress.append)))
+        assert sum(progress) == len(study.arms) * study.estimated_responses
+    assert 0 < study.estimated_responses < study.responses / 2
+    exact, estimated = forecasts
+    assert estimated.expected.calls == pytest.approx(exact.expected.calls, rel=0.05)
+    assert estimated.expected.tokens_in == pytest.approx(exact.expected.tokens_in, rel=0.2)
+    assert estimated.expected.cost is exact.expected.cost
+
+
 class OwnModel(jg.Evaluator):
     """A judge with its own model, which records its calls."""
 
