@@ -238,6 +238,8 @@ def _mean_of_own_scores(
     means = np.full((len(counts), len(part.score)), np.nan)
     for members in members_by_cluster(_reviewer_domain_numbers(part)):
         history = members[is_learned[members]]
+        if not len(history):  # of a newcomer, who has no own scores to learn from
+            continue
         judged = members if is_learned.all() else members[~is_learned[members]]
         for start in range(0, len(judged), _ROWS_PER_BATCH):
             rows = judged[start : start + _ROWS_PER_BATCH]

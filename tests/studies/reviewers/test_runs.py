@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from jurygraph.errors import InputError
@@ -179,6 +180,11 @@ def test_judges_without_a_model_learn_from_what_those_of_the_run_could(tmp_path:
     assert own.values[0, :2] == pytest.approx([4 / 3, 1.5]), "i1 has the text, and no score is new"
     lead = -9.0 / 4.0  # of ann's four scores, from the mean of the others'
     assert offset.values[0, 1] == pytest.approx(1.0 + lead), "of the others' mean of the item here"
+    newcomer = to_ratings([{"item": "new", "reviewer": "zed", "score": 2.0}])
+    (part,) = read_parts([newcomer])
+    examples = read_earlier_ratings(read, newcomer, {})
+    first_own, own = predict_after(examples, newcomer, part, ["own-history"], (2,), 1, {})
+    assert np.isnan([first_own.values, own.values]).all(), "a newcomer has no score in the history"
 
 
 @all_rows(
