@@ -29,10 +29,11 @@ from jurygraph.sources.file_rows import FileRows, N
 from jurygraph.sources.files import raise_field_error
 from jurygraph.sources.label_words import LABEL_FIELDS
 from jurygraph.sources.table_rows import (
+    leave_out_copies,
     missing_column_error,
-    read_distinct_positions,
     read_first_row,
     read_rows,
+    warn_of_copies,
 )
 
 _LOGGER = logging.getLogger(__name__)
@@ -163,8 +164,12 @@ def keep_rows(
 
 
 def drop_repeated_labels(file: FileRows[N]) -> FileRows[N]:
-    """Return the file without rows that repeat another one in every column; a warning counts them."""
-    positions = read_distinct_positions(Path(file.path))
+    """Return the file without rows that repeat another one in every column; a warning counts them.
+
+    A column that nobody reads counts, too: it may name the agent, or the question, of what was labelled.
+    """
+    path = Path(file.path)
+    positions = {position for position, _ in leave_out_copies(path, read_rows(path))}
     return replace(file, rows=tuple(row for row in file.rows if row[0] in positions))
 
 
@@ -174,21 +179,33 @@ def keep_last_labels(
     """Return the files with one row for each item, or question about it, and person: the last one that has a label.
 
     Files and rows are in the order of time, unless a column has the times, which may be equal. A warning says what was
-    changed, and which files the kept labels are of; a row without a label, after one that has, changes nothing. To be
-    called in the place of `drop_repeated_labels`, which takes an answer that was changed, and changed back, for a copy
-    of the first. Raises `InputError` for a time that cannot be read.
+    changed, and which files the kept labels are of; a row without a label, after one that has, changes nothing. Rows
+    that were pasted twice are counted apart. To be called in the place of `drop_repeated_labels`, which takes an answer
+    that was changed, and changed back, for a copy of the first. Raises `InputError` for a time that cannot be read.
     """
     last_row_by_subject: dict[tuple[str | None, ...], _RowInFile[N]] = {}
     blank_count = 0
     repeats = []
+    copies = set()
+    cells = {
+        (file.path, position): values
+        for file in files
+        for position, values in read_rows(Path(file.path))
+    }
     for placed_row in _list_rows_in_time(files, time_column):
         subject = tuple(getattr(placed_row.row, name, None) for name in _SUBJECT_FIELDS)
         earlier = last_row_by_subject.get(subject)
         if earlier is None or placed_row.label is not None:
             last_row_by_subject[subject] = placed_row
-        if earlier and earlier.label is not None:
+        if earlier is None or earlier.label is None:
+            continue
+        if earlier.place[0] == placed_row.place[0] and cells[earlier.place] == cells[placed_row.place]:
+            copies.add(placed_row.place)
+        else:
             blank_count += placed_row.label is None
             repeats.append((", ".join(filter(None, subject)), earlier, placed_row))
+    for path, count in Counter(path for path, _ in copies).items():
+        warn_of_copies(path, count)
     kept_rows = {id(last_row.row) for last_row in last_row_by_subject.values()}
     kept_files = []
     for file in files:
@@ -219,6 +236,10 @@ class _RowInFile(NamedTuple, Generic[N]):
     file: FileRows[N]
     position: str
     row: N
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.file.path, self.position
 
     @property
     def label(self) -> str | None:

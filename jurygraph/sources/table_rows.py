@@ -84,18 +84,14 @@ def leave_out_copies(path: StrPath, rows: Iterable[tuple[str, R]]) -> list[tuple
     kept: dict[str, tuple[str, R]] = {}
     for position, row in rows:
         kept.setdefault(repr(row), (position, row))
-    if len(kept) < len(rows):
-        message = "%s: rows left out that repeat another one in everything, as if pasted twice: %d"
-        _LOGGER.warning(message, path, len(rows) - len(kept))
+    warn_of_copies(path, len(rows) - len(kept))
     return list(kept.values())
 
 
-def read_distinct_positions(path: Path) -> set[str]:
-    """Return the places of the rows that repeat no earlier one in every column, and log how many do.
-
-    A column that nobody reads counts, too: it may name the agent, or the question, of what was labelled.
-    """
-    return {position for position, _ in leave_out_copies(path, read_rows(path))}
+def warn_of_copies(path: StrPath, count: int) -> None:
+    if count:
+        message = "%s: rows left out that repeat another one in everything, as if pasted twice: %d"
+        _LOGGER.warning(message, path, count)
 
 
 def read_first_row(path: StrPath) -> TableRow:

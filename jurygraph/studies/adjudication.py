@@ -49,6 +49,11 @@ class _ConsensusCounts(FrozenModel):
     model_config = ConfigDict(extra="ignore")
 
     rows: int
+    abstained: int = 0
+
+    @property
+    def labels(self) -> int:
+        return self.rows - self.abstained
 
 
 class SavedConsensus(FrozenModel):
@@ -374,4 +379,5 @@ def compare(earlier_consensus: SavedConsensus, new_consensus: SavedConsensus) ->
         old_score = earlier_consensus.agents[name].score
         new_score = new_consensus.agents[name].score
         agents.append(AgentChange(name, old_score, new_score, previous_ranks[name], ranks[name]))
-    return ConsensusChange(new_consensus.counts.rows - earlier_consensus.counts.rows, items, agents)
+    label_count = new_consensus.counts.labels - earlier_consensus.counts.labels
+    return ConsensusChange(label_count, items, agents)

@@ -166,7 +166,8 @@ def test_words_without_an_order_have_labels_accuracy_and_doubt_but_no_credit(
     assert answer["values"] == []
     assert answer["annotators"]["ada"]["leniency"] is None
     (tmp_path / "earlier.json").write_text(json.dumps(answer))
-    table(tmp_path / "more.csv", {"item": "i0", "annotator": "eve", "label": "question"})
+    blank = {"item": "i1", "annotator": "eve", "label": ""}
+    table(tmp_path / "more.csv", {**blank, "item": "i0", "label": "question"}, blank)
     more = run("consensus", "words.csv", "more.csv", "--before", "earlier.json", "--subsets", 0)
     assert (more.code, "labels more than before: 1; " in more.out) == (0, True), more.err
     respelt = [{"item": f"i{item}", "annotator": "eve", "label": "Question"} for item in range(99)]
