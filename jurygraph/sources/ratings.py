@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -546,7 +546,8 @@ def read_validated_rows(
         _refuse_title(header, rows_with_position[:5], {*columns.values(), *_required_fields(model)})
         raise
     number_columns = list(filter(None, map(column_by_field.get, LABEL_FIELDS)))
-    read_decimal_commas(path, rows_with_position, number_columns)
+    question_column = column_by_field.get("question", column_by_field.get("dimension", "dimension"))
+    read_decimal_commas(path, rows_with_position, number_columns, question_column)
     rows = []
     short_row_positions = []
     if number_columns:  # else the same rows are read for their texts
@@ -620,29 +621,42 @@ def _omit_mturk_nonanswers(
     return kept_rows
 
 
-def read_decimal_commas(path: Path, rows: Sequence[RowWithPlace], columns: Iterable[str]) -> None:
-    """Write points for the decimal commas in columns of numbers, as the rows of a CSV file may have them.
+def read_decimal_commas(
+    path: Path,
+    rows: Sequence[RowWithPlace],
+    columns: Iterable[str],
+    question_column: str = "dimension",
+) -> None:
+    """Write points for the decimal commas in columns of numbers, as the rows of a file may have them, but for JSON.
 
-    Raises `InputError` for commas that may mean something else, because commas separate the cells, or because other
-    numbers of the column have points.
+    Where a column names questions, each is apart: one may have words. Raises `InputError` for commas that may mean
+    something else, because commas separate the cells of CSV, or because other numbers have points.
     """
+    if table_suffix(path).startswith(".json"):  # where numbers have no quotes
+        return
     comma_count = 0
-    for column in columns if is_csv(path) else ():
-        cells = [(values.get(column) or "").strip() for _, values in rows]
-        numbers = [text for text in cells if not is_no_label(text)]
+    rows_by_question = defaultdict(list)
+    for row in rows:
+        rows_by_question[str(row[1].get(question_column))].append(row)
+    for column, question_rows in product(columns, rows_by_question.values()):
+        cells = ((position, values.get(column)) for position, values in question_rows)
+        # a cell of Excel may be a number
+        texts = {position: cell.strip() for position, cell in cells if isinstance(cell, str)}
+        numbers = [text for text in texts.values() if not is_no_label(text)]
         commas = list(filter(DECIMAL_COMMA_PATTERN.fullmatch, numbers))
         with_points = (text.replace(",", ".") for text in numbers)
         if not commas or not all(map(NUMERAL_PATTERN.fullmatch, with_points)):
             continue  # no number has a comma, or the cells are words
-        if read_csv_layout(path).separator != ";" or "." in "".join(numbers):
+        has_separators = is_csv(path) and read_csv_layout(path).separator != ";"
+        if has_separators or "." in "".join(numbers):
             problem = describe_decimal_comma((column,), commas[0])
-            remedy = f"{problem.remedy}; so in {len(commas)} of {len(cells)} cells"
-            position = rows[cells.index(commas[0])][0]
+            remedy = f"{problem.remedy}; so in {len(commas)} of {len(question_rows)} cells"
+            position = next(position for position, text in texts.items() if text == commas[0])
             raise_field_error(f"{path}, {position}", replace(problem, remedy=remedy))
         comma_count += len(commas)
-        for (_, values), text in zip(rows, cells, strict=True):
-            if text:  # a missing cell remains missing
-                values[column] = text.replace(",", ".")
+        for position, values in question_rows:
+            if texts.get(position):  # an empty cell remains empty
+                values[column] = texts[position].replace(",", ".")
     if comma_count:
         _LOGGER.warning(
             "%s: the commas of %d numbers are read as decimal points", path, comma_count

@@ -233,6 +233,11 @@ def test_decimal_commas_are_read_where_semicolons_separate_cells(
     path.write_text(f"{header}a;ann;-0,5\nb;ann;-1\nc;ann;1e2\n")
     assert [rating.score for rating in ratings(read_ratings(path))] == [-0.5, -1.0, 100.0]
     caplog.clear()
+    path.write_text("item;annotator;dimension;label\na;ann;tone;kind\na;ann;use;3,0\nb;ann;use;\n")
+    assert [vote.label for _, vote in read_votes(path).rows] == ["kind", 3.0, None]
+    excel = table(tmp_path / "r.xlsx", rating(score="3,5"), rating(score=4.5), rating(score=" "))
+    assert [rating.score for rating in ratings(read_ratings(excel))] == [3.5, 4.5, None]
+    assert [message[-46:] for message in caplog.messages] == [note[-46:].replace("2", "1")] * 2
     path.write_text(f"{header}a;ann;3,5\nb;ann;4,5\nc;ann;1.5\n")
     problem = "line 3, field score: is '3,5', with a decimal comma; write 3.5; so in 2 of 3 cells"
     assert problem in refusal(path)
@@ -913,6 +918,13 @@ def test_of_labels_of_an_item_by_a_person_the_last_is_kept_where_it_is_asked_for
         "  a, ada: 1 (line 1 of r.jsonl) → 3 (line 3 of r.jsonl)\n"
         "  a, ada: 3 (line 3 of r.jsonl) → 1 (line 5 of r.jsonl)"
     ]
+    caplog.clear()
+    pasted = table(tmp_path / "pasted.jsonl", *[rating(item="a", score=1)] * 2, rating(item="a"))
+    (file,) = read_rating_files([pasted], {}, {}, people=PeopleChoice(keep_last=True))
+    assert len(file.rows) == 1
+    copies, repeats = caplog.messages
+    assert copies.endswith("that repeat another one in everything, as if pasted twice: 1")
+    assert "person labelled the item again: 1; " in repeats, "another row"
     people = tmp_path / "people.csv"
     people.write_text("item,agent,annotator,label\nq,m,ann,1\nq,m,bo,1\nq_m,,ann,0\nq,n,ann,1\n")
     file = read_judged_labels([people], people=PeopleChoice(keep_last=True))
