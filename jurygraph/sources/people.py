@@ -199,7 +199,10 @@ def keep_last_labels(
             last_row_by_subject[subject] = placed_row
         if earlier is None or earlier.label is None:
             continue
-        if earlier.place[0] == placed_row.place[0] and cells[earlier.place] == cells[placed_row.place]:
+        if (
+            earlier.place[0] == placed_row.place[0]
+            and cells[earlier.place] == cells[placed_row.place]
+        ):
             copies.add(placed_row.place)
         else:
             blank_count += placed_row.label is None

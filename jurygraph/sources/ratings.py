@@ -743,7 +743,8 @@ def _match_columns(
     errors = []
     for name, candidates in candidates_by_field.items():
         matches = [column for column in candidates if column in present_columns]
-        if is_refused and not matches:
+        # whose label it is is wanted, even where a file may lack it
+        if not matches and (is_refused or name == "reviewer"):
             spellings = [find_column(column, present_columns) for column in candidates]
             matches = list(filter(None, spellings))
             for column in matches:

@@ -567,6 +567,13 @@ def test_the_dimension_of_ratings_is_the_question_of_labels_that_have_none(tmp_p
         assert [label.question for _, label in read_judged_labels([path]).rows] == questions
 
 
+def test_who_labelled_a_response_is_read_in_any_spelling_of_the_column(tmp_path: Path) -> None:
+    """As of ratings and votes, where the column is required."""
+    rows = ({"id": "a", "Annotator": name, "target": 1} for name in "xy")
+    path = table(tmp_path / "l.csv", *rows)
+    assert [label.reviewer for _, label in read_judged_labels([path]).rows] == ["x", "y"]
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_rows_without_a_label_are_left_out_and_counted(suffix: str, tmp_path: Path) -> None:
     without = ["", " ", None, "n/a", "NA", "#N/A", "unsure", "?", "-", " – "]
