@@ -29,6 +29,7 @@ from jurygraph.sources.file_rows import FileRows, N
 from jurygraph.sources.files import raise_field_error
 from jurygraph.sources.label_words import LABEL_FIELDS
 from jurygraph.sources.table_rows import (
+    TableRow,
     leave_out_copies,
     missing_column_error,
     read_first_row,
@@ -187,11 +188,6 @@ def keep_last_labels(
     blank_count = 0
     repeats = []
     copies = set()
-    cells = {
-        (file.path, position): values
-        for file in files
-        for position, values in read_rows(Path(file.path))
-    }
     for placed_row in _list_rows_in_time(files, time_column):
         subject = tuple(getattr(placed_row.row, name, None) for name in _SUBJECT_FIELDS)
         earlier = last_row_by_subject.get(subject)
@@ -199,11 +195,8 @@ def keep_last_labels(
             last_row_by_subject[subject] = placed_row
         if earlier is None or earlier.label is None:
             continue
-        if (
-            earlier.place[0] == placed_row.place[0]
-            and cells[earlier.place] == cells[placed_row.place]
-        ):
-            copies.add(placed_row.place)
+        if (earlier.file, earlier.cells) == (placed_row.file, placed_row.cells):
+            copies.add((placed_row.file.path, placed_row.position))
         else:
             blank_count += placed_row.label is None
             repeats.append((", ".join(filter(None, subject)), earlier, placed_row))
@@ -239,10 +232,7 @@ class _RowInFile(NamedTuple, Generic[N]):
     file: FileRows[N]
     position: str
     row: N
-
-    @property
-    def place(self) -> tuple[str, str]:
-        return self.file.path, self.position
+    cells: TableRow
 
     @property
     def label(self) -> str | None:
@@ -259,25 +249,28 @@ def _list_rows_in_time(files: Sequence[FileRows[N]], column: str | None) -> list
 
     Rows without a label come first. Files without the column, such as sheets that came back, come last.
     """
-    if column is None:
-        return [_RowInFile(file, *row) for file in files for row in file.rows]
-    cells_by_file = []
+    placed_rows = []
+    dated_paths = set()
     for file in files:
-        cells = {position: values.get(column) for position, values in read_rows(Path(file.path))}
-        cells_by_file.append(cells if any(cells.values()) else {})
-    if not any(cells_by_file):
+        cells_by_position = dict(read_rows(Path(file.path)))
+        for position, row in file.rows:
+            placed_rows.append(_RowInFile(file, position, row, cells_by_position[position]))
+        if any(cells.get(column or "") for cells in cells_by_position.values()):
+            dated_paths.add(file.path)
+    if column is None:
+        return placed_rows
+    if not dated_paths:
         path = files[0].path
         raise missing_column_error(path, [column], read_first_row(path), "--last-by")
-    rows_with_time = []
-    for file, cells in zip(files, cells_by_file, strict=True):
-        for row in file.rows:
-            placed_row = _RowInFile(file, *row)
-            time = 0.0 if cells else math.inf
-            if cells and placed_row.label is not None:
-                position = placed_row.position
-                time = _parse_time(f"{file.path}, {position}", column, str(cells[position]))
-            rows_with_time.append((time, placed_row))
-    return [row for _, row in sorted(rows_with_time, key=lambda pair: pair[0])]
+
+    def read_time(row: _RowInFile[N]) -> float:
+        if row.file.path not in dated_paths:
+            return math.inf
+        if row.label is None:
+            return 0.0
+        return _parse_time(f"{row.file.path}, {row.position}", column, str(row.cells.get(column)))
+
+    return sorted(placed_rows, key=read_time)
 
 
 def _parse_time(location: str, column: str, text: str) -> float:

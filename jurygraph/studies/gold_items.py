@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jurygraph.aggregation.consensus.fitting import PublishedMethod, held_out_posteriors
+from jurygraph.aggregation.consensus import adjusted_means
+from jurygraph.aggregation.consensus.fitting import ConsensusMethod, held_out_posteriors
 from jurygraph.arrays import Floats, Ints
 from jurygraph.inference.sign_flips import sign_flip_p
 from jurygraph.messages import format_count, join_names
@@ -27,26 +28,34 @@ class HeldOutLabels(NamedTuple):
 
 
 class HeldOutGold(NamedTuple):
-    """Labels by the majority and the model of known `items` that they are not told.
+    """Labels by the majority and the model of known `items` that they are not told, and by adjusted means if these are
+    the method.
 
-    A tie is half right: `better` is the method with more, and `p` the exact paired test that both have as much, None
+    A tie is half right: `better` is the method with most, and `p` the exact paired test that the next has as much, None
     where they are right on the same items.
     """
 
     items: int
     majority: HeldOutLabels
     stableval: HeldOutLabels
-    better: PublishedMethod
+    better: ConsensusMethod
     p: float | None
+    adjusted_mean: HeldOutLabels | None = None
 
     def describe(self) -> str:
         """Return how often each method is right, and which one to take if the items tell."""
         verdict = "too few to tell which is right more often"
         if self.p is not None and self.p < SIGNIFICANCE_LEVEL:
             verdict = f"surely right more often (exact paired test, p = {self.p:.2g}): --method {self.better}"
+        adjusted = ""
+        if self.adjusted_mean is not None:
+            adjusted = f"adjusted-mean {self.adjusted_mean}; "
+            verdict += (
+                "; known items have their own label as mean, and do not set the level of others"
+            )
         return (
             f"of {format_count(self.items, 'known item')}, held out in up to ten parts: majority {self.majority}; "
-            f"model (stableval) {self.stableval}; {verdict}"
+            f"model (stableval) {self.stableval}; {adjusted}{verdict}"
         )
 
 
@@ -93,17 +102,22 @@ def hold_out_gold(fitted: FittedConsensus) -> HeldOutGold | None:
     items = np.flatnonzero((model.gold >= 0) & model.votes.has_label)
     if not len(items) or fitted.is_refitting_slow:
         return None
-    truth = model.gold[items]
-    majority = _credit_labels(model.votes.counts[items], truth)
-    stableval = _credit_labels(held_out_posteriors(model, items), truth)
-    gain = stableval - majority
-    return HeldOutGold(
-        len(items),
-        HeldOutLabels(*np.bincount(majority, minlength=3).tolist()),
-        HeldOutLabels(*np.bincount(stableval, minlength=3).tolist()),
-        "stableval" if gain.sum() > 0 else "majority",
-        sign_flip_p(gain),
-    )
+    weights: dict[ConsensusMethod, Floats | Ints] = {
+        "majority": model.votes.counts[items],
+        "stableval": held_out_posteriors(model, items),
+    }
+    if fitted.method == "adjusted-mean":  # of which no item's mean depends on gold of another
+        untold = adjusted_means(model.votes, np.full_like(model.gold, -1))
+        weights["adjusted-mean"] = untold.posterior[items]
+    scores = {name: _credit_labels(array, model.gold[items]) for name, array in weights.items()}
+    # of three equal methods, the gap between the first two is less than that of any two: no p-value is too small
+    best, second, *_ = sorted(scores, key=lambda name: -scores[name].sum())
+    p = sign_flip_p(scores[best] - scores[second])
+    found = {
+        name.replace("-", "_"): HeldOutLabels(*np.bincount(score, minlength=3).tolist())
+        for name, score in scores.items()
+    }
+    return HeldOutGold(len(items), better=best, p=p, **found)
 
 
 def _credit_labels(weights: Floats | Ints, truth: Ints) -> Ints:

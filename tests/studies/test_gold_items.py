@@ -80,6 +80,24 @@ def test_ties_are_said_apart_and_few_items_tell_nothing() -> None:
     assert found.describe().endswith("; too few to tell which is right more often")
 
 
+def test_adjusted_means_are_held_out_as_well_where_they_are_the_labels() -> None:
+    """Of three people of whom one is lenient and one strict, each label is another one."""
+    truth = [2.0 + item % 3 for item in range(12)]
+    lenient = [label + 1.0 for label in truth]
+    strict = [label - 1.0 for label in truth]
+    fitted = fit_labels({"ann": truth, "bo": lenient, "cy": strict}, truth[:6])
+    found = held_out(fitted)
+    assert fitted.method == "adjusted-mean"
+    assert found.adjusted_mean == HeldOutLabels(right=6, wrong=0, tied=0)
+    assert found.majority == HeldOutLabels(right=0, wrong=0, tied=6)
+    assert (found.stableval, found.p) == (found.adjusted_mean, None)
+    assert "; adjusted-mean right 6, tied 0, wrong 0; too few to tell" in found.describe()
+    other = fit_labels({"ann": truth, "bo": lenient, "cy": strict}, [5.0])
+    assert other.item_posteriors.posterior[1:].tolist() == (
+        fitted.item_posteriors.posterior[1:].tolist()
+    ), "known items do not move others"
+
+
 def test_an_item_that_is_held_out_does_not_tell_its_own_class() -> None:
     fitted = fit_labels({"ada": [0.0, 1.0] * 6, "bo": [0.0, 1.0] * 6}, [1.0])
     (posterior,) = held_out_posteriors(fitted.model, fitted.model.votes.item[:1])
