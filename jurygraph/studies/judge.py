@@ -110,7 +110,7 @@ class JudgeStudy:
         undecided: those of them that a jury left undecided, with what counts for that.
         is_fault: whether the judge finds a fault, and the labels are of something else, such as the outcome.
         lengths: characters of the labelled responses, where their text is stored.
-        votes: for each response that several people labelled, its task and their labels.
+        votes: for each judged response that several people labelled, its task and their labels.
         scale: the lowest and the highest target.
         flips: task, and whether the orders differ, of each pair that was judged in both.
         person_labels: the label of each named person, for responses that were judged.
@@ -519,7 +519,11 @@ def _join_judge_labels(
         name, target = _match_label_to_judgement(label, judgements)
         targets[name].append(target)
         votes_cast.append((name, label.reviewer or _UNNAMED_REVIEWER, target))
-    person_labels = _person_labels(votes_cast, judgements, has_binary_labels)
+    answered = {
+        name: judgement
+        for name, judgement in judgements.items()
+        if (judgement.value if has_binary_labels else judgement.score) is not None
+    }
     likeliest_label_by_item, ceiling = (
         _fit_consensus(votes_cast) if should_fit_consensus else ({}, None)
     )
@@ -560,12 +564,8 @@ def _join_judge_labels(
         for response, judged in judgements.items()
         if response not in compared_responses and judged.score is not None
     ]
-    votes = [
-        (judgements[name].task, values)
-        for name, values in targets.items()
-        if len(values) > 1 and name in judgements
-    ]
     lengths = {name: _response_length(name, run.lengths) for name in targets}
+    person_labels = _person_labels(votes_cast, answered, has_binary_labels)
     return JudgeStudy(
         judge,
         has_binary_labels,
@@ -573,7 +573,11 @@ def _join_judge_labels(
         others=other_predictions,
         left_out=left_out,
         lengths={name: length for name, length in lengths.items() if length is not None},
-        votes=votes,
+        votes=[
+            (answered[name].task, values)
+            for name, values in targets.items()
+            if len(values) > 1 and name in answered
+        ],
         scale=(low, high),
         flips=[
             (judged.task, has_order_flip(judged.choices))
@@ -624,14 +628,10 @@ def _person_labels(
     judgements: Judgements,
     has_binary_labels: bool,
 ) -> list[PersonLabel]:
-    """Return what each named person said of the judged responses, and where labels are true or false of those, too, for
-    which something else counts; several labels of a person are their mean."""
+    """Return what each named person said of the judged responses; several labels of a person are their mean."""
     labels_by_response_and_person = defaultdict(list)
     for response, person, label in votes:
-        judgement = judgements.get(response)
-        if person == _UNNAMED_REVIEWER or judgement is None:
-            continue
-        if (judgement.value if has_binary_labels else judgement.score) is not None:
+        if person != _UNNAMED_REVIEWER and response in judgements:
             labels_by_response_and_person[response, person].append(label)
     rows = []
     for (response, person), labels in labels_by_response_and_person.items():
@@ -683,7 +683,7 @@ def _fit_consensus(votes: Sequence[tuple[str, str, float]]) -> tuple[dict[str, f
             remedy = "get more labels"
         raise InputError(
             f"--consensus: {reason}; {remedy}, or leave --consensus out: the majority of people, or their mean on a "
-            "scale, is then the label"
+            "scale, is then the label; `jurygraph consensus … --labels-out F` writes one of each item for --labels F"
         )
     classes = fitted_consensus.votes.classes
     likeliest_label_by_item = {

@@ -626,9 +626,10 @@ def test_several_people_are_a_majority_and_a_ceiling() -> None:
 
 
 def test_people_who_differ_in_numbers_stand_beside_the_judge_s_distance_from_one_of_them() -> None:
-    """From the mean of both, 3, the judge is 0 away, and from each person 2; one person alone is no pair."""
-    run = judgements({"a": 0.5, "b": 0.5}, scale=(1.0, 5.0))
-    given = {"a": (1.0, 5.0), "b": (4.0,)}
+    """From the mean of both, 3, the judge is 0 away, and from each person 2; one person alone is no pair, nor counts
+    one of a response that the judge failed."""
+    run = judgements({"a": 0.5, "b": 0.5, "c": "failed"}, scale=(1.0, 5.0))
+    given = {"a": (1.0, 5.0), "b": (4.0,), "c": (1.0, 2.0)}
     people = [
         JudgedLabel(id=name, target=target, reviewer=f"p{place}")
         for name, targets in given.items()
@@ -1178,7 +1179,8 @@ def test_a_consensus_outweighs_a_majority_of_people_who_guess() -> None:
     assert by_consensus.ceiling[0].value == pytest.approx(np.mean(list(right.values())), abs=0.03)
     with pytest.raises(
         InputError,
-        match=r"--consensus: .*name who gave each label in `reviewer`, or leave --consensus out: the majority of ",
+        match=r"--consensus: .*name who gave each label in `reviewer`, or leave --consensus out: the majority "
+        r".* `jurygraph consensus … --labels-out F` writes",
     ):
         join_labels_with_judgements(
             [run],
