@@ -240,8 +240,10 @@ def test_ties_are_as_doubtful_as_what_one_vote_decides_and_come_first(tmp_path: 
     assert saved.method == "majority"
     assert [item.item for item, _ in select_ambiguous([saved], 0.3, texts)] == ["tie", "one"]
     agents = [SheetItem(item="one", text="A", agent="m"), *texts[2:]]
-    with pytest.raises(InputError, match=r"ITEMS have no text of 'one' .*, but of one_m, tie; add"):
+    with pytest.raises(InputError, match="ITEMS name the agent of 'one', and its labels do not; "):
         select_ambiguous([saved], 0.3, agents)
+    with pytest.raises(InputError, match=r"ITEMS have no text of 'tie' .*, but of clear, one; add"):
+        select_ambiguous([saved], 0.3, texts[:2])
 
 
 SAVED = (
