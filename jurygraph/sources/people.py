@@ -157,11 +157,10 @@ def merge_names(
 def keep_rows(
     files: Sequence[FileRows[N]], field: str, values: Collection[object]
 ) -> list[FileRows[N]]:
-    kept_files = []
-    for file in files:
-        rows = [row for row in file.rows if getattr(row[1], field) in values]
-        kept_files.append(replace(file, rows=tuple(rows)))
-    return kept_files
+    return [
+        replace(file, rows=tuple(row for row in file.rows if getattr(row[1], field) in values))
+        for file in files
+    ]
 
 
 def drop_repeated_labels(file: FileRows[N]) -> FileRows[N]:
@@ -203,10 +202,11 @@ def keep_last_labels(
     for path, count in Counter(path for path, _ in copies).items():
         warn_of_copies(path, count)
     kept_rows = {id(last_row.row) for last_row in last_row_by_subject.values()}
-    kept_files = []
-    for file in files:
-        rows = tuple(row for row in file.rows if id(row[1]) in kept_rows)  # equal rows are several
-        kept_files.append(replace(file, rows=rows))
+    kept_files = [
+        # equal rows are several
+        replace(file, rows=tuple(row for row in file.rows if id(row[1]) in kept_rows))
+        for file in files
+    ]
     changes = [
         f"{name}: {earlier.description} → {later.description}"
         for name, earlier, later in repeats

@@ -774,8 +774,7 @@ def _annotator_sections(figures: Figures, shows_rates: bool) -> ReportSections:
         if figures["values"]:
             yield f"leniency, strictness: share of {highest}, of {lowest} given, were all classes as frequent"
     if len(rows) <= _MAX_ANNOTATORS_PAIRED:
-        header = ("annotator", "other", "both labelled", "alike, %", "Cohen's κ")
-        yield ReportTable(header, figures["annotator_pairs"], left=2, digits=2)
+        yield _pair_table(figures["annotator_pairs"])
         confusions = list_confusions(figures)
         yield ReportTable(
             [*confusions[0]],
@@ -783,6 +782,14 @@ def _annotator_sections(figures: Figures, shows_rates: bool) -> ReportSections:
             left=2,
             most=_MAX_ANNOTATORS_LISTED,
         )
+
+
+def _pair_table(pairs: Sequence[AnnotatorPair]) -> ReportTable:
+    """Return how often each two annotators agree; without κ where no pair has it, as on a scale of numbers."""
+    header = ["annotator", "other", "both labelled", "alike, %", "Cohen's κ"]
+    if all(math.isnan(pair.kappa) for pair in pairs):
+        header.pop()
+    return ReportTable(header, [pair[: len(header)] for pair in pairs], left=2, digits=2)
 
 
 def list_confusions(figures: Figures) -> list[dict[str, str | int]]:
