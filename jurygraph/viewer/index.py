@@ -8,7 +8,7 @@ Its verdicts are those of the run in the form that rankings and comparisons need
 import os
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, islice
 from operator import attrgetter
@@ -540,6 +540,9 @@ class _PackedVerdicts(Mapping[ComparedVerdictKey, SampleMeanVerdict]):
 
     def __len__(self) -> int:
         return len(self._verdicts)
+
+    def items(self) -> ItemsView[ComparedVerdictKey, SampleMeanVerdict]:
+        return self._verdicts.items()
 
 
 def _open_index_connection(folder: Path) -> sqlite3.Connection | None:
