@@ -556,11 +556,11 @@ STATE_TEXTS = {
     "alone": "no ratings for an own mean",
     "own mean": "what a judge has to beat",
 }
-"""What the judge is for a reviewer, beside the reviewer's own mean: those first of whom that can be told."""
+"""How the judge of a reviewer compares with the reviewer's own mean: those first of whom that can be told."""
 
 
 def _describe_states(persons: FigureRows) -> Iterator[str]:
-    """Yield for each person what the judge is beside their own mean; without a judge, how far off that is."""
+    """Yield for each person how the judge compares with their own mean; without a judge, how far off that is."""
     described = sorted(
         filter(itemgetter("error"), persons), key=lambda row: [*STATE_TEXTS].index(row["state"])
     )

@@ -1,4 +1,4 @@
-"""What a judge is for each reviewer, beside the simplest that needs no judge: the mean of the reviewer's own scores.
+"""Compare the judge of each reviewer with the simplest that needs no model: the mean of the reviewer's own scores.
 
 The question is one for each reviewer, so the reviewers are the family of the test, whatever else is compared.
 """

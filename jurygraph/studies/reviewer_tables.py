@@ -66,7 +66,7 @@ def lay_out_sections(figures: Figures, all_tables: bool) -> ReportSections:
 
 
 def _state_table(dimension: str, reviewers: FigureRows) -> ReportTable:
-    """Return what the judge is for each reviewer of a dimension, beside the reviewer's own mean."""
+    """Return how the judge of each reviewer of a dimension compares with the reviewer's own mean."""
     columns: Columns = {
         f"{dimension}, reviewer": "reviewer",
         "judge beside own mean": lambda row: STATE_TEXTS[row["state"]],

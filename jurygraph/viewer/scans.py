@@ -50,8 +50,8 @@ class RunScanQueue:
     async def check(self, function: Callable[[Run, ProgressCallback], T]) -> T:
         """Return what a function finds in the run, which reports its progress and stops where the server ends.
 
-        It goes on when no scan runs and, after a turn of the loop, no page is being made: each would take twice as long
-        beside it.
+        It goes on when no scan runs and, after a turn of the loop, no page is being made: each would take twice as
+        long.
         """
         loop = asyncio.get_running_loop()
 

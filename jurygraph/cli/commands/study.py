@@ -899,7 +899,7 @@ class _ReviewerStudy:
 
 
 def _choose_compared_judges(judges: str | None, has_runs: bool, has_texts: bool) -> Sequence[str]:
-    """Return the judges to compare: beside one with a model always the own mean, which it has to beat."""
+    """Return the judges to compare, with the own mean, which one with a model has to beat."""
     from jurygraph.studies.reviewer_tables import BASELINES_WITHOUT_MODEL
     from jurygraph.studies.reviewers import MODEL_JUDGES
 
