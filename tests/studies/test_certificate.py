@@ -141,7 +141,7 @@ def test_a_page_begins_with_what_may_be_concluded_and_names_what_repeats_least(
         content = path.read_text()
         for changed, problem in (
             (content.replace("Two samples", "No samples"), "is not the page that was signed"),
-            (content + "\n", "has been changed"),
+            (content + "\n", "does not end with its seal; something was added after it"),
             (content.replace('"page":"', '"page":"0'), "is not a valid seal"),
             (content.rpartition("<!--")[0], "it was never signed, or lost its seal"),
             (content.replace("\n", "\r\n"), "has other line ends than the page that was signed"),
@@ -161,16 +161,21 @@ def test_a_signed_page_can_be_checked_without_jurygraph_as_the_docs_say(tmp_path
     public_key = load_private_key(key).public_key()
     pem = public_key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     (tmp_path / "public.pem").write_bytes(pem)
-    page = run_command("study", "certify", folder, "--key", key).out
+    certify = ("study", "certify", folder, "--key", key)
+    page = run_command(*certify).out
+    run_command(*certify, "--html", tmp_path / "judge.html")
+    html = (tmp_path / "judge.html").read_text()
     (script,) = blocks(read_page("docs/stability.md"), "shell")
-    seal = json.loads(page.splitlines()[-2])
     for text, is_same, has_signature in (
+        (html, True, True),
         (page, True, True),
         (page.replace("Two samples", "No samples"), False, True),
         (page.replace('"page":"', '"page":"0', 1), True, False),
         (page + "more\n", False, False),
     ):
         (tmp_path / "judge.md").write_text(text)
+        signed = html if text is html else page
+        seal = json.loads(signed.splitlines()[-2])
         done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True)
         assert (seal["page"] in done.stdout) == is_same, done
         assert ("Signature Verified Successfully" in done.stdout) == has_signature, done

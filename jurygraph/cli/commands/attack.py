@@ -38,6 +38,8 @@ from jurygraph.studies.attack import THRESHOLD_FIGURE_NAMES, AttackStudy, figure
 from jurygraph.studies.presentations import TasksWithResponses
 from jurygraph.studies.report import Report
 
+_HINT_OF_LESS = "for less: --sample N tasks, --only configured for the defences of the config alone"
+
 
 @partial(make_report_command, title="Attacks")
 def attack(
@@ -131,7 +133,7 @@ def attack(
             "estimated": responses,
         }
         lines = [f"judged: {source}", *format_table(["to judge", ""], list(counts.items()))]
-        lines += summary.format_estimate_lines(estimate)
+        lines += [*summary.format_estimate_lines(estimate), _HINT_OF_LESS]
         summary.print_dry_run(output.json, {**counts, "model": estimate.to_json()}, lines)
         return
     report.figures = {

@@ -112,10 +112,17 @@ def verify(
     if json:
         return
     for content in contents:
-        _warn_of_unproven_end(content)
+        _warn_of_unproven_end(content, is_proven=bool(signer or expect_head))
 
 
-def _warn_of_unproven_end(content: JsonFields) -> None:
+_UNKNOWN_SIGNER_WARNING = (
+    "a changed {} could be sealed by another key: compare it, or name --signer"
+)
+
+
+def _warn_of_unproven_end(content: JsonFields, is_proven: bool) -> None:
+    if content["sealed"] and not is_proven:
+        print_message(_UNKNOWN_SIGNER_WARNING.format("run"))
     if content["unsigned"]:
         print_message(
             f"{content['unsigned']} erasures after the seal are unsigned; run `seal` to sign the run again"
@@ -134,7 +141,7 @@ def _verify_page(page: Path, signer: str | None, json: bool) -> None:
     lines = [f"{page} is unchanged since {seal.signed_at}", f"sealed  by {seal.public_key}"]
     print_report(json, content, map(escape_line, lines))
     if signer is None:
-        print_message("a changed page could be signed by another key: compare it, or name --signer")
+        print_message(_UNKNOWN_SIGNER_WARNING.format("page"))
 
 
 def _verify_run(

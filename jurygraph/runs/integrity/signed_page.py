@@ -24,8 +24,8 @@ class PageSeal(Signature):
 
 
 def sign_page(page: str, key: "Ed25519PrivateKey") -> str:
-    """Return a page, which ends in a line break, with its seal."""
-    content = page.encode()
+    """Return a page with its seal, which begins a line: tools that check it without jurygraph cut lines."""
+    content = page.removesuffix("\n").encode() + b"\n"
     seal = PageSeal(page=sha256(content).hexdigest()).sign(key)
     return (content + _BEGINNING + seal.to_bytes + _END).decode()
 
@@ -48,6 +48,10 @@ def verify_page(path: Path, signer: Path | str | None = None) -> PageSeal:
                 "ask for the file itself, or turn them into LF and verify that"
             )
         raise TraceMismatch(f"{path}: {problem}")
+    if not seal_json.endswith(_END):
+        raise TraceMismatch(
+            f"{path}: does not end with its seal; something was added after it, or its end is cut off"
+        )
     seal = PageSeal.parse(seal_json.removesuffix(_END), path, signer)
     if seal.page != sha256(content).hexdigest():
         raise TraceMismatch(f"{path}: is not the page that was signed; it has been changed")
