@@ -435,6 +435,27 @@ def _people_figures(
                 omissions = judge_report.describe_left_out_labels([judge])
                 figure = figure._replace(conclusion=" ".join([conclusion, *omissions]))
             yield figure
+        yield from _rate_figures(judge, judge_name, people.command)
+
+
+def _rate_figures(judge: Figures, judge_name: str, command: str) -> CertifiedFigures:
+    """Yield how often a judge of 0 or 1 is right on each of them: a training needs that it refuses what is bad."""
+    if judge["tpr"] is None and judge["tnr"] is None:
+        return
+    good_count = round(judge["base_rates"]["people"] * judge["n"])
+    counts = {"tpr": good_count, "tnr": judge["n"] - good_count}
+    for rate, subject in (
+        ("tpr", "of what people call good passes"),
+        ("tnr", "of what they call bad fails"),
+    ):
+        yield _certified_figure(
+            f"{rate.upper()} of {judge_name}",
+            judge[rate],
+            counts[rate],
+            command,
+            why="no label is of these",
+            finding=f"{{}} {subject} with {judge_name}",
+        )
 
 
 def _coverage_figures(run: Run, advance: ProgressCallback) -> CertifiedFigures:

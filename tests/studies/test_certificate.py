@@ -231,6 +231,12 @@ def test_labels_add_their_rows_and_wrong_ones_are_errors(
     assert (
         found[f"corrected mean label of {judged['judge']}"]["value"] == judged["corrected"]["value"]
     )
+    cases = []
+    for rate in ("tpr", "tnr"):
+        figure = found[f"{rate.upper()} of {judged['judge']}"]
+        assert figure["value"] == judged[rate]["value"]
+        cases.append(figure["n"])
+    assert sum(cases) == judged["n"]
     page = run_command("study", "certify", scored_folder, "--labels", labels).out
     assert f"{judged['judge']} is not shown to agree with people well enough: " in page
     assert f"people.csv: SHA-256 {sha256(labels.read_bytes()).hexdigest()}\n" in page
