@@ -18,7 +18,7 @@ from jurygraph.cli.scoring import ScoreOptions, StudyRun, reduce_request_limits,
 from jurygraph.errors import InputError
 from jurygraph.models.factory import open_backend
 from jurygraph.schema import Config
-from jurygraph.sources import read_tasks
+from jurygraph.sources.tasks import read_tasks, refuse_table_file
 from jurygraph.studies.presentations import (
     TasksWithResponses,
     ask_about_each_response,
@@ -131,6 +131,7 @@ def score_presentation_variants(
 ) -> tuple[Report, list[Path]]:
     """Make and score the variants of tasks and exact repeats; return what was made, and the runs, none in a dry run."""
     options = models.options
+    refuse_table_file(options.tasks)
     pairs = list(read_tasks(options.tasks))
     texts = [] if models.reader is None else prose_responses_by_task(pairs)
     if not texts:

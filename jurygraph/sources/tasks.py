@@ -473,7 +473,7 @@ def open_task_source(
     if columns is None and is_table(path):
         raise missing_column_options_error(path)
     if responses is not None:
-        _refuse_table_file(responses, """{"task": "t1", "text": "…"} for each response""")
+        refuse_table_file(responses, """{"task": "t1", "text": "…"} for each response""")
     _refuse_yaml_file(path)
     if columns is None and responses is None:
         columns = chat_file_columns(path)
@@ -502,7 +502,10 @@ def _refuse_yaml_file(path: StrPath) -> None:
         )
 
 
-def _refuse_table_file(path: StrPath, line: str) -> None:
+_TASK_LINE = """{"id": "t1", "query": "…"} for each task"""
+
+
+def refuse_table_file(path: StrPath, line: str = _TASK_LINE) -> None:
     """Raise `InputError` for a table where only lines of JSON are read, with one and with what reads the table."""
     if is_table(path):
         problem = f"{path}: is a table, and JSON lines are read here"
@@ -527,7 +530,7 @@ class TaskLinesFile(TaskKeyedFile[TaskLine]):
     ) -> None:
         """Validate the file. Raises `InputError` with file, line and field, and for a file without a line."""
         _refuse_yaml_file(path)
-        _refuse_table_file(path, """{"id": "t1", "query": "…"} for each task""")
+        refuse_table_file(path)
         self._is_wanted = should_read_task
         self._defaults = defaults
         self._folder = folder

@@ -75,6 +75,10 @@ def test_the_signal_of_a_group_is_printed(tmp_path: Path, run: Command):
         ),
         (("stability", "tasks.jsonl", "--config", "jury.yaml"), "--out FOLDER for the runs"),
         (
+            ("stability", "scores.csv", "--config", "jury.yaml", "--out", "lab"),
+            "scores.csv: is a table, and JSON lines are read here",
+        ),
+        (
             ("signal", "scores.csv", "--correct", "0.4"),
             "--correct: is 0.4; write a number between 0.5 and 1",
         ),
