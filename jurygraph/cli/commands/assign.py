@@ -56,7 +56,8 @@ from jurygraph.studies.consensus import conclude_annotators
 
 _SLIP_SIMILARITY = 0.8
 """From this on, a name is taken for a slip; numbers at the end, as of p1 and p2, tell people apart."""
-_FILE_NAME_PATTERN = re.compile(r"\w[\w.@+ -]*")
+_NO_FILE_NAME_PATTERN = re.compile(r"^\W|[^\w.@+ -]")
+"""What a file name is not to have in any system."""
 
 
 def assign(
@@ -180,11 +181,12 @@ def assign(
         row.model_dump_json(exclude_defaults=True).encode() + b"\n" for row in answer_key
     )
     write_output(key, answer_key_lines)
+    file_names = _name_files(names)
     for name, rows in assignment.sheets.items():
         if rows:
             # rows of the key are in the order of the sheets
             choices = [row.choices for row in assignment.key if row.reviewer == name]
-            write_table(sheets / f"{name}.{to}", rows, choices=choices)
+            write_table(sheets / f"{file_names[name]}.{to}", rows, choices=choices)
     items_per_reviewer = assignment.assigned.sum(axis=0)
     shared_counts_by_pair = list(shared_item_counts(assignment.assigned, len(common_items))) or [0]
     figures = {
@@ -395,7 +397,7 @@ def _format_count_range(minimum: int, maximum: int) -> str:
 
 
 def _read_reviewer_names(text: str) -> list[str]:
-    """Return the names of reviewers, which are names of files, too."""
+    """Return the names of reviewers."""
     # Unlike `Path.is_file`, `isfile` is also false for what is too long to be a path.
     if os.path.isfile(text) or text.endswith((".txt", ".csv")):
         with TextFile(text, text) as file:
@@ -408,10 +410,9 @@ def _read_reviewer_names(text: str) -> list[str]:
         ]
     name_by_folded_name = {}
     for location, name in located_names:
-        if not _FILE_NAME_PATTERN.fullmatch(name):
+        if not name.isprintable() or {*name} & {*",;"}:
             raise InputError(
-                f"{location}: {quote(name)} cannot name a sheet; use letters, digits, spaces, . _ @ "
-                "+ and -; a comma separates names, or a line in a file"
+                f"{location}: {quote(name)} cannot be a name; a comma separates names, or a line in a file"
             )
         if name.casefold() in name_by_folded_name:
             raise InputError(f"{location}: {quote(name)} is there twice; name each reviewer once")
@@ -419,6 +420,21 @@ def _read_reviewer_names(text: str) -> list[str]:
     if not name_by_folded_name:
         raise InputError("--reviewers: names nobody; write names, such as ann,bob")
     return list(name_by_folded_name.values())
+
+
+def _name_files(names: Sequence[str]) -> dict[str, str]:
+    """Return a name for the file of each reviewer, none like another's in a system that ignores case."""
+    file_names: dict[str, str] = {}
+    taken = set()
+    for name in names:
+        stem = file_name = _NO_FILE_NAME_PATTERN.sub("_", name)
+        number = 1
+        while file_name.casefold() in taken:
+            number += 1
+            file_name = f"{stem}_{number}"
+        taken.add(file_name.casefold())
+        file_names[name] = file_name
+    return file_names
 
 
 def _read_responses_as_items(folder: Path) -> Iterator[SheetItem]:
