@@ -38,6 +38,7 @@ from jurygraph.sources.files import TextFile
 from jurygraph.sources.label_words import parse_classes, parse_scale, select_classes
 from jurygraph.sources.ratings import iter_file_columns
 from jurygraph.sources.sheets import (
+    ReviewerAssignment,
     SheetItem,
     SheetQuestion,
     make_sheets,
@@ -181,12 +182,7 @@ def assign(
         row.model_dump_json(exclude_defaults=True).encode() + b"\n" for row in answer_key
     )
     write_output(key, answer_key_lines)
-    file_names = _name_files(names)
-    for name, rows in assignment.sheets.items():
-        if rows:
-            # rows of the key are in the order of the sheets
-            choices = [row.choices for row in assignment.key if row.reviewer == name]
-            write_table(sheets / f"{file_names[name]}.{to}", rows, choices=choices)
+    _write_sheets(sheets, to, assignment)
     items_per_reviewer = assignment.assigned.sum(axis=0)
     shared_counts_by_pair = list(shared_item_counts(assignment.assigned, len(common_items))) or [0]
     figures = {
@@ -212,6 +208,20 @@ def assign(
     if ambiguous:
         lines.append(f"last: {command} {target}")
     print_report(json, figures, lines)
+
+
+def _write_sheets(folder: Path, suffix: str, assignment: ReviewerAssignment) -> None:
+    """Write the sheets to files of distinct names, in systems that ignore case, too."""
+    file_names: set[str] = set()
+    for name, rows in assignment.sheets.items():
+        if rows:
+            file_name = _NO_FILE_NAME_PATTERN.sub("_", name)
+            while file_name.casefold() in file_names:
+                file_name += "_"
+            file_names.add(file_name.casefold())
+            # rows of the key are in the order of the sheets
+            choices = [row.choices for row in assignment.key if row.reviewer == name]
+            write_table(folder / f"{file_name}.{suffix}", rows, choices=choices)
 
 
 class _SheetRound(NamedTuple):
@@ -410,7 +420,7 @@ def _read_reviewer_names(text: str) -> list[str]:
         ]
     name_by_folded_name = {}
     for location, name in located_names:
-        if not name.isprintable() or {*name} & {*",;"}:
+        if re.search(r"[,;\x00-\x1f]", name):
             raise InputError(
                 f"{location}: {quote(name)} cannot be a name; a comma separates names, or a line in a file"
             )
@@ -420,21 +430,6 @@ def _read_reviewer_names(text: str) -> list[str]:
     if not name_by_folded_name:
         raise InputError("--reviewers: names nobody; write names, such as ann,bob")
     return list(name_by_folded_name.values())
-
-
-def _name_files(names: Sequence[str]) -> dict[str, str]:
-    """Return a name for the file of each reviewer, none like another's in a system that ignores case."""
-    file_names: dict[str, str] = {}
-    taken = set()
-    for name in names:
-        stem = file_name = _NO_FILE_NAME_PATTERN.sub("_", name)
-        number = 1
-        while file_name.casefold() in taken:
-            number += 1
-            file_name = f"{stem}_{number}"
-        taken.add(file_name.casefold())
-        file_names[name] = file_name
-    return file_names
 
 
 def _read_responses_as_items(folder: Path) -> Iterator[SheetItem]:

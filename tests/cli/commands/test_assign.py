@@ -420,7 +420,7 @@ def test_a_name_that_no_file_can_have_is_that_of_the_key_and_its_file_has_anothe
     asked = ("--reviewers", ",".join(names), "--per-item", 3, "--out", "out")
     assert run("assign", "items.csv", *asked).code == 0
     sheets = sorted(Path("out/sheets").iterdir())
-    assert [sheet.name for sheet in sheets] == ["Nora _new_.csv", "_._bob.csv", "nora _new__2.csv"]
+    assert [sheet.name for sheet in sheets] == ["Nora _new_.csv", "_._bob.csv", "nora _new__.csv"]
     for sheet in sheets:
         row, *_ = csv.DictReader(sheet.read_text(encoding="utf-8-sig").splitlines())
         table(sheet, {**row, "score": "3"})
