@@ -24,6 +24,9 @@ OWN_HISTORY_BASELINE_NAMES = ("own-history", "neighbours")
 PEER_BASELINE_NAMES = ("item-mean", "rater-offset")
 """Judges that use what other reviewers gave the judged item."""
 BASELINES_WITHOUT_MODEL = (*OWN_HISTORY_BASELINE_NAMES, *PEER_BASELINE_NAMES)
+ALL_TABLES_HINT = (
+    "more tables (each pair of judges, more of each reviewer, numbers of examples, reasons): --all"
+)
 _MAX_ROWS_LISTED = 40
 _MAX_REASONS_LISTED = 8
 _MAX_REASON_LENGTH = 90
@@ -61,19 +64,19 @@ def lay_out_sections(figures: Figures, all_tables: bool) -> ReportSections:
     )
     if all_tables:
         yield from _detail_tables(figures)
-    else:
-        yield "more tables (each pair of judges, more of each reviewer, numbers of examples, reasons): --all"
 
 
 def _state_table(dimension: str, reviewers: FigureRows) -> ReportTable:
     """Return what the judge is for each reviewer of a dimension, beside the reviewer's own mean."""
-    columns: Columns = {
+    columns: dict[str, Any] = {
         f"{dimension}, reviewer": "reviewer",
         "judge beside own mean": lambda row: STATE_TEXTS[row["state"]],
         "n": "error_n",
         f"{reviewers[0]['subject']} off by (95 %)": "error",
         "own mean off by": "own_mean",
     }
+    if "item-mean" in reviewers[0]["mae"]:
+        columns["mean of others off by, where all predict"] = lambda row: row["mae"]["item-mean"]
     return ReportTable.of(columns, reviewers, left=2, digits=2, most=_MAX_ROWS_LISTED)
 
 
