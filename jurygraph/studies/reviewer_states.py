@@ -1,4 +1,4 @@
-"""What a judge is for each reviewer, beside the simplest that needs no judge: the mean of the reviewer's own scores.
+"""The state of a judge for each reviewer, beside the simplest one without a judge: the mean of the reviewer's own scores.
 
 The question is one for each reviewer, so the reviewers are the family of the test, whatever else is compared.
 """

@@ -1,10 +1,10 @@
-"""The tables of `study reviewers`: first what the judge is for each reviewer, then how near each judge is.
+"""The tables and plots of `study reviewers`: first what the judge is for each reviewer, then how near each judge is.
 
 What few readers need is laid out on demand: every pair of judges, tests for every reviewer, and reasons.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -17,8 +17,18 @@ from jurygraph.studies.conclusions import (
     SHORT_JUDGE_NAMES,
     STATE_TEXTS,
     has_equal_predictions,
+    name_with_examples,
 )
-from jurygraph.studies.report import Columns, FigureRows, Figures, ReportSections, ReportTable
+from jurygraph.studies.report import (
+    Columns,
+    FigureRows,
+    Figures,
+    Plot,
+    PlotSeries,
+    ReportSections,
+    ReportTable,
+    describe_range,
+)
 
 OWN_HISTORY_BASELINE_NAMES = ("own-history", "neighbours")
 PEER_BASELINE_NAMES = ("item-mean", "rater-offset")
@@ -177,3 +187,21 @@ def _judge_table(title: str, judges: FigureRows) -> ReportTable:
 def _describe_shots(row: Figures) -> object:
     uses_all = row["shots"] is None and row["judge"] in OWN_HISTORY_BASELINE_NAMES
     return "all" if uses_all else row["shots"]
+
+
+def plot_errors(figures: Figures) -> Iterator[Plot]:
+    """Yield a plot for each dimension: how far off each judge is with each number of examples."""
+    for dimension, curve in groupby(figures["curve"], key=dimension_domain_name):
+        series = []
+        errors = {}
+        for judge, points in groupby(curve, key=itemgetter("judge")):
+            cells = {}
+            for row in points:
+                if row["shots"] is not None and row["mae"] is not None:
+                    cells[row["shots"]] = row["mae"]
+                    errors[name_with_examples(judge, row["shots"])] = row["mae"]
+            if cells:
+                series.append(PlotSeries.from_estimates_with_intervals(judge, cells))
+        if series:
+            title = describe_range(f"The mean absolute error on {dimension}", errors)
+            yield Plot(title, "line", series, "examples", "error, 95 % interval")

@@ -12,8 +12,8 @@ from collections import ChainMap, Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain, combinations, groupby, product, starmap
-from operator import attrgetter, itemgetter
+from itertools import chain, combinations, product, starmap
+from operator import attrgetter
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
@@ -60,7 +60,6 @@ from jurygraph.sources.ratings import RatingsFile
 from jurygraph.studies import symbols
 from jurygraph.studies.agreement import (
     DimensionRatings,
-    dimension_domain_name,
     notes_on_scores,
     to_dimension_ratings,
 )
@@ -82,23 +81,17 @@ from jurygraph.studies.reasons import (
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
-    Plot,
-    PlotSeries,
     Report,
     adjust_p_values,
     as_interval,
-    describe_range,
     omission_notes,
 )
-from jurygraph.studies.reviewer_states import (
-    compare_with_own_mean,
-    limit_interval,
-    tell_states,
-)
+from jurygraph.studies.reviewer_states import compare_with_own_mean, limit_interval, tell_states
 from jurygraph.studies.reviewer_tables import (
     ALL_TABLES_HINT,
     PEER_BASELINE_NAMES,
     lay_out_sections,
+    plot_errors,
 )
 
 _LOGGER = logging.getLogger(__name__)
@@ -734,7 +727,7 @@ def report(
         figures,
         lay_out_sections(figures, all_tables),
         _notes(judged),
-        _plots(figures),
+        plot_errors(figures),
         conclusion,
         symbols.AGREEMENT_SYMBOL_MEANINGS,
         [*([] if all_tables else [ALL_TABLES_HINT]), *next_steps],
@@ -1003,20 +996,3 @@ def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
                 continue
             reasons = describe_omissions(prediction.left_out)
             yield f"{origin}predicts none of {len(part.score)} ratings: {reasons}"
-
-
-def _plots(figures: Figures) -> Iterator[Plot]:
-    for dimension, curve in groupby(figures["curve"], key=dimension_domain_name):
-        series = []
-        errors = {}
-        for judge, points in groupby(curve, key=itemgetter("judge")):
-            cells = {}
-            for row in points:
-                if row["shots"] is not None and row["mae"] is not None:
-                    cells[row["shots"]] = row["mae"]
-                    errors[name_with_examples(judge, row["shots"])] = row["mae"]
-            if cells:
-                series.append(PlotSeries.from_estimates_with_intervals(judge, cells))
-        if series:
-            title = describe_range(f"The mean absolute error on {dimension}", errors)
-            yield Plot(title, "line", series, "examples", "error, 95 % interval")
