@@ -1,4 +1,4 @@
-"""The state of a judge for each reviewer, beside the simplest one without a judge: the mean of the reviewer's own scores.
+"""The state of a judge for each reviewer, beside the mean of the reviewer's own scores, which needs no judge.
 
 The question is one for each reviewer, so the reviewers are the family of the test, whatever else is compared.
 """
