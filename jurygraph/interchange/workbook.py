@@ -255,7 +255,7 @@ def read_reviewer_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
 
     A sheet has a row for each response, in the order of the run; numbers are on the scale of the dimension. The mean is
     that of the predictions that there are, while the reward counts what is missing as the worst. What reviewers gave
-    themselves, and the difference, stand beside it where the options have people's labels, and how far off the
+    themselves, and the difference, stand next to it where the options have people's labels, and how far off the
     predictions for a reviewer are where they have measured errors. How sure the judge says it is would be read as
     such a measurement, and is in the table of verdicts.
     """

@@ -560,7 +560,7 @@ STATE_TEXTS = {
 
 
 def _describe_states(persons: FigureRows) -> Iterator[str]:
-    """Yield for each person what the judge is beside their own mean; without a judge, how far off that is."""
+    """Yield for each person what the judge is, compared with their own mean; without a judge, how far off that is."""
     described = sorted(
         filter(itemgetter("error"), persons), key=lambda row: [*STATE_TEXTS].index(row["state"])
     )

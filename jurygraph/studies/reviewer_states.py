@@ -1,4 +1,4 @@
-"""The state of a judge for each reviewer, beside the mean of the reviewer's own scores, which needs no judge.
+"""The state of a judge for each reviewer, compared with the mean of the reviewer's own scores, which needs no judge.
 
 The question is one for each reviewer, so the reviewers are the family of the test, whatever else is compared.
 """

@@ -77,7 +77,7 @@ def lay_out_sections(figures: Figures, all_tables: bool) -> ReportSections:
 
 
 def _state_table(dimension: str, reviewers: FigureRows) -> ReportTable:
-    """Return what the judge is for each reviewer of a dimension, beside the reviewer's own mean."""
+    """Return what the judge is for each reviewer of a dimension, compared with the reviewer's own mean."""
     columns: dict[str, Any] = {
         f"{dimension}, reviewer": "reviewer",
         "judge beside own mean": lambda row: STATE_TEXTS[row["state"]],

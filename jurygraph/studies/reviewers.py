@@ -685,7 +685,7 @@ def report(
     interval over the reviewer's items and p-value (Holm, over reviewers), and of the last `judge`, the personalized one
     where there is one, its `bias` (judge less person) and its `rank_correlation`, with intervals over the reviewer's
     items, `measured`, what each judge with a model is off by over all ratings that it predicts, by its setting
-    (`MeasuredError`), and its `error` with its interval over the reviewer's items, beside that of the `own_mean` on the
+    (`MeasuredError`), and its `error` with its interval over the reviewer's items, with that of the `own_mean` on the
     same `error_n` ratings: the `state` of the judge (`STATE_TEXTS`) is by `own_mean_p` (Holm), and `own_mean_gain` is
     the own mean's error less the judge's, with an interval that holds for all of the `own_mean_tests` reviewers
     together; the `subject` of both is the own mean where no judge has a model; and `reasons`: the correlation of
