@@ -216,10 +216,15 @@ def find_meant_field(name: str, fields: Collection[str]) -> str | None:
     return None
 
 
-def nearest_name(name: str, candidates: Iterable[str], min_similarity: float = 0.5) -> str | None:
+_USUAL_SIMILARITY = 0.5
+
+
+def nearest_name(
+    name: str, candidates: Iterable[str], min_similarity: float = _USUAL_SIMILARITY
+) -> str | None:
     """Return the known name that differs only in case, or zeros before a number, else the most similar one.
 
-    None if none has this likeness.
+    If none has the likeness that is usual, it is the only one that has all words of the name, or None.
     """
     names = list(islice(candidates, _MAX_SUGGESTION_CANDIDATES))
     spelling = _fold_spelling(name)
@@ -227,7 +232,10 @@ def nearest_name(name: str, candidates: Iterable[str], min_similarity: float = 0
         if _fold_spelling(other) == spelling:
             return other
     similar_names = difflib.get_close_matches(name, names, n=1, cutoff=min_similarity)
-    return similar_names[0] if similar_names else None
+    if not similar_names and min_similarity <= _USUAL_SIMILARITY:
+        words = {*spelling.split()}
+        similar_names = [other for other in names if words <= {*_fold_spelling(other).split()}]
+    return similar_names[0] if len(similar_names) == 1 else None
 
 
 def _fold_spelling(name: str) -> str:

@@ -100,6 +100,10 @@ def test_names_that_look_alike_are_told_apart_by_their_unicode_form() -> None:
 def test_a_number_without_its_zeros_is_the_name_that_is_meant() -> None:
     names = [f"R{number:03}" for number in range(1, 61)]
     assert did_you_mean("R05", names) == "did you mean R005?"
+    people = ["Strict Petra", "Bo Mild", "Bo Strict"]
+    assert did_you_mean("petra", people) == "did you mean Strict Petra?"
+    assert did_you_mean("Bo", people) is None, "it may be either"
+    assert did_you_mean("Petra", people, 0.8) is None, "no slip, but another person"
 
 
 def test_all_names_that_differ_in_case_alone_are_one_note() -> None:

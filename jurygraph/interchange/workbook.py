@@ -255,7 +255,7 @@ def read_reviewer_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
 
     A sheet has a row for each response, in the order of the run; numbers are on the scale of the dimension. The mean is
     that of the predictions that there are, while the reward counts what is missing as the worst. What reviewers gave
-    themselves, and the difference, stand beside it where the options have people's labels, and how far off the
+    themselves, and the difference, stand next to it where the options have people's labels, and how far off the
     predictions for a reviewer are where they have measured errors. How sure the judge says it is would be read as
     such a measurement, and is in the table of verdicts.
     """
@@ -274,7 +274,8 @@ def read_reviewer_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
             verdict = explained.verdict
             verdicts[verdict.question].append(explained)
             if verdict.scale is not None:
-                scales[verdict.question] = " ({:g} to {:g})".format(*verdict.scale)
+                judge = verdict.question.rpartition("@")[0]
+                scales[judge] = " ({:g} to {:g})".format(*verdict.scale)
             if {use.reviewer for use in verdict.examples} - {verdict.reviewer}:
                 newcomers.add(verdict.question)
         text = ERASED_PLACEHOLDER if response is None else response.excerpt(_MAX_ANSWER_LENGTH)
@@ -299,7 +300,7 @@ def read_reviewer_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
         # long names of judges may begin alike
         title = "Reviewers" if len(reviewers_by_judge) == 1 else f"Reviewers {number} {judge}"
         title = _FORBIDDEN_TITLE_PATTERN.sub(" ", title)[:_MAX_TITLE_LENGTH]
-        scale = next((scales[question] for question in reviewers if question in scales), "")
+        scale = scales.get(judge, "")
         subjects = []
         for question, name in reviewers.items():
             is_newcomer = question in newcomers and judge.partition("/")[0] in personalized
@@ -342,9 +343,11 @@ class _ReviewerSubject(NamedTuple):
 
 
 _ERROR_TITLES = (
-    "Off by on average: these texts",
-    "as the study measured",
-    "own mean, as the study measured",
+    "Judge off by on average: these texts",
+    "Judge exact: share of these texts",
+    "Judge within one step: share of these texts",
+    "Judge off by on average: as the study measured",
+    "Own mean off by on average: as the study measured",
 )
 _REVIEWER_LEGEND = (
     "Each row is a text. Under a name is what the judge predicts that this person gives; difference is this less what "
@@ -371,14 +374,19 @@ def _lay_out_reviewers(subjects: Sequence[_ReviewerSubject], rows: SheetRows) ->
             SheetColumn(f"{subject.name}: difference", 12, "+0.0;-0.0;0"),
         ]
         differences: list[Any] = [row[len(columns) - 1] for row in rows]
-        distances = [abs(value) for value in differences if value is not None]
+        # without the last bits of a mean, which decide whether it is within a step
+        distances = [round(abs(value), 9) for value in differences if value is not None]
         error = subject.error
-        means[0] += [fmean(distances) if distances else None, None, None]
-        means[1] += [error.mae if error else None, None, None]
-        means[2] += [error.own_mean if error else None, None, None]
+        values: list[JsonValue] = [fmean(distances) if distances else None, *[None] * 4]
+        if error is not None:
+            values[3:] = (error.mae, error.own_mean)
+            if distances:
+                values[1] = fmean(distance < error.step / 2.0 for distance in distances)
+                values[2] = fmean(distance <= error.step for distance in distances)
+        for row, value in zip(means, values, strict=True):
+            row += [value, None, None]
     columns += [SheetColumn(f"{subject.name}: answers of the judge", 26) for subject in subjects]
-    summary = [[*row, *(None for _ in subjects)] for row in means if {*row[1:]} != {None}]
-    rows = [*rows, *summary]
+    rows = [*rows, *(row + [None] * len(subjects) for row in means if {*row[1:]} != {None})]
     kept = [index for index in range(len(columns)) if any(row[index] is not None for row in rows)]
     return [columns[index] for index in kept], [[row[index] for index in kept] for row in rows]
 

@@ -569,9 +569,17 @@ def _describe_states(persons: FigureRows) -> Iterator[str]:
         count = row["error_n"]
         own_mean = "" if row["own_mean"] is None else f", own mean by {row['own_mean']:.2f}"
         need = ""
+        correlation = row["rank_correlation"]
+        says_order = state in ("better", "worse")
         if state.startswith("so far"):
+            says_order = correlation and correlation.value < GOOD_AGREEMENT_THRESHOLD / 2.0
             need = describe_needed_count(
                 row["own_mean_gain"], 0.0, count, "ratings", row["own_mean_tests"]
+            )
+        if says_order and side_of_bound(correlation, 0.0) != 1:
+            need = (
+                " Its order of the items is not surely better than chance: rank correlation "
+                f"{_cell_text(correlation)}.{need}"
             )
         yield (
             f"{row['reviewer']}: {STATE_TEXTS[state]}: {row['subject']} off by {_cell_text(row['error'])} on average "

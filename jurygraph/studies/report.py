@@ -174,6 +174,7 @@ class Report:
         symbol_meanings: what each Greek letter means; those that are printed are explained once, below their first use.
         notes: what was omitted, and limits of the figures.
         plots: the panels of the plot; none if there is nothing to draw.
+        hints: what to do next, for who is at the terminal.
     """
 
     figures: Figures
@@ -182,6 +183,7 @@ class Report:
     plots: Iterable[Plot] = ()
     conclusion: Sequence[str] = ()
     symbol_meanings: Mapping[str, str] = field(default_factory=dict)
+    hints: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         self.sections = [

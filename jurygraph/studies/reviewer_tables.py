@@ -1,10 +1,10 @@
-"""The tables of `study reviewers`: first what the judge is for each reviewer, then how near each judge is.
+"""The tables and plots of `study reviewers`: first what the judge is for each reviewer, then how near each judge is.
 
 What few readers need is laid out on demand: every pair of judges, tests for every reviewer, and reasons.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -17,13 +17,26 @@ from jurygraph.studies.conclusions import (
     SHORT_JUDGE_NAMES,
     STATE_TEXTS,
     has_equal_predictions,
+    name_with_examples,
 )
-from jurygraph.studies.report import Columns, FigureRows, Figures, ReportSections, ReportTable
+from jurygraph.studies.report import (
+    Columns,
+    FigureRows,
+    Figures,
+    Plot,
+    PlotSeries,
+    ReportSections,
+    ReportTable,
+    describe_range,
+)
 
 OWN_HISTORY_BASELINE_NAMES = ("own-history", "neighbours")
 PEER_BASELINE_NAMES = ("item-mean", "rater-offset")
 """Judges that use what other reviewers gave the judged item."""
 BASELINES_WITHOUT_MODEL = (*OWN_HISTORY_BASELINE_NAMES, *PEER_BASELINE_NAMES)
+ALL_TABLES_HINT = (
+    "more tables (each pair of judges, more of each reviewer, numbers of examples, reasons): --all"
+)
 _MAX_ROWS_LISTED = 40
 _MAX_REASONS_LISTED = 8
 _MAX_REASON_LENGTH = 90
@@ -61,19 +74,19 @@ def lay_out_sections(figures: Figures, all_tables: bool) -> ReportSections:
     )
     if all_tables:
         yield from _detail_tables(figures)
-    else:
-        yield "more tables (each pair of judges, more of each reviewer, numbers of examples, reasons): --all"
 
 
 def _state_table(dimension: str, reviewers: FigureRows) -> ReportTable:
-    """Return how the judge of each reviewer of a dimension compares with the reviewer's own mean."""
-    columns: Columns = {
+    """Return what the judge is for each reviewer of a dimension, compared with the reviewer's own mean."""
+    columns: dict[str, Any] = {
         f"{dimension}, reviewer": "reviewer",
         "judge beside own mean": lambda row: STATE_TEXTS[row["state"]],
         "n": "error_n",
         f"{reviewers[0]['subject']} off by (95 %)": "error",
         "own mean off by": "own_mean",
     }
+    if "item-mean" in reviewers[0]["mae"]:
+        columns["mean of others off by, where all predict"] = lambda row: row["mae"]["item-mean"]
     return ReportTable.of(columns, reviewers, left=2, digits=2, most=_MAX_ROWS_LISTED)
 
 
@@ -174,3 +187,21 @@ def _judge_table(title: str, judges: FigureRows) -> ReportTable:
 def _describe_shots(row: Figures) -> object:
     uses_all = row["shots"] is None and row["judge"] in OWN_HISTORY_BASELINE_NAMES
     return "all" if uses_all else row["shots"]
+
+
+def plot_errors(figures: Figures) -> Iterator[Plot]:
+    """Yield a plot for each dimension: how far off each judge is with each number of examples."""
+    for dimension, curve in groupby(figures["curve"], key=dimension_domain_name):
+        series = []
+        errors = {}
+        for judge, points in groupby(curve, key=itemgetter("judge")):
+            cells = {}
+            for row in points:
+                if row["shots"] is not None and row["mae"] is not None:
+                    cells[row["shots"]] = row["mae"]
+                    errors[name_with_examples(judge, row["shots"])] = row["mae"]
+            if cells:
+                series.append(PlotSeries.from_estimates_with_intervals(judge, cells))
+        if series:
+            title = describe_range(f"The mean absolute error on {dimension}", errors)
+            yield Plot(title, "line", series, "examples", "error, 95 % interval")

@@ -8,13 +8,12 @@ rated it.
 """
 
 import logging
-import math
 from collections import ChainMap, Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain, combinations, groupby, product, starmap
-from operator import attrgetter, itemgetter
+from itertools import chain, combinations, product, starmap
+from operator import attrgetter
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
@@ -61,12 +60,10 @@ from jurygraph.sources.ratings import RatingsFile
 from jurygraph.studies import symbols
 from jurygraph.studies.agreement import (
     DimensionRatings,
-    dimension_domain_name,
     notes_on_scores,
     to_dimension_ratings,
 )
 from jurygraph.studies.conclusions import (
-    PLANNED_PAIR,
     PLANNED_PAIRS,
     conclude_draws,
     conclude_reviewers,
@@ -84,16 +81,18 @@ from jurygraph.studies.reasons import (
 from jurygraph.studies.report import (
     Figures,
     IntervalCell,
-    Plot,
-    PlotSeries,
     Report,
     adjust_p_values,
     as_interval,
-    describe_range,
     omission_notes,
 )
-from jurygraph.studies.reviewer_states import compare_with_own_mean, tell_states
-from jurygraph.studies.reviewer_tables import PEER_BASELINE_NAMES, lay_out_sections
+from jurygraph.studies.reviewer_states import compare_with_own_mean, limit_interval, tell_states
+from jurygraph.studies.reviewer_tables import (
+    ALL_TABLES_HINT,
+    PEER_BASELINE_NAMES,
+    lay_out_sections,
+    plot_errors,
+)
 
 _LOGGER = logging.getLogger(__name__)
 _NEAR_COPY_COSINE = 0.9
@@ -114,6 +113,7 @@ class Predictions:
         fold: what a prediction is of several answers of a model, such as "mean of 3 answers".
         is_one_draw: whether all items were judged once, with one draw of examples.
         absent: the reviewers and items without a verdict in the runs.
+        scale: the ends of that of a judge with a model; none without one.
     """
 
     judge: str
@@ -127,6 +127,7 @@ class Predictions:
     fold: str = ""
     is_one_draw: bool = False
     absent: Sequence[str] = ()
+    scale: Sequence[float] = ()
 
     @property
     def answered(self) -> Bools:
@@ -587,6 +588,7 @@ def _join_seeds(part: DimensionRatings, name: str, seeds: Sequence[RunPrediction
         answers.append(answer)
         if answer.problem == _ABSENT:
             absent.append(f"{key[1]} on {key[2]}")
+    dimension = seeds[0].dimensions.get(key[0])
     problems = [answer.problem for answer in answers if answer.problem]
     sent_call_tallies = [run.bill.costs_by_source["sent"] for run in seeds]
     cost = None
@@ -607,6 +609,7 @@ def _join_seeds(part: DimensionRatings, name: str, seeds: Sequence[RunPrediction
         fold=fold,
         is_one_draw=has_one_draw and not fold,
         absent=absent,
+        scale=dimension.scale if dimension else (),
     )
 
 
@@ -670,7 +673,7 @@ def report(
     next_steps: Iterable[str] = (),
     all_tables: bool = True,
 ) -> Report:
-    """Compare judges of reviewers; `next_steps` are the last of the notes, and `all_tables` has those of detail, too.
+    """Compare judges of reviewers; `next_steps` are the last of the hints, and `all_tables` has those of detail, too.
 
     The figures are `judges`: each with its most examples, for each dimension and each of its domains, with `answered`
     and `coverage` of its ratings, and on the `n` that all answered which answered any `alpha`, `rmse` and `mae`;
@@ -682,7 +685,7 @@ def report(
     interval over the reviewer's items and p-value (Holm, over reviewers), and of the last `judge`, the personalized one
     where there is one, its `bias` (judge less person) and its `rank_correlation`, with intervals over the reviewer's
     items, `measured`, what each judge with a model is off by over all ratings that it predicts, by its setting
-    (`MeasuredError`), and its `error` with its interval over the reviewer's items, beside that of the `own_mean` on the
+    (`MeasuredError`), and its `error` with its interval over the reviewer's items, with that of the `own_mean` on the
     same `error_n` ratings: the `state` of the judge (`STATE_TEXTS`) is by `own_mean_p` (Holm), and `own_mean_gain` is
     the own mean's error less the judge's, with an interval that holds for all of the `own_mean_tests` reviewers
     together; the `subject` of both is the own mean where no judge has a model; and `reasons`: the correlation of
@@ -709,23 +712,25 @@ def report(
         figures["matches"] += _measure_reason_matches(part, best, vectorize)
         figures["side_by_side"] += _paired_reason_rows(part, best)
         reviewers[part.name] = _reviewer_figures(part, compared_judges)
-    judges_without_peer_ratings = [
-        row for row in figures["judges"] if row["judge"] not in PEER_BASELINE_NAMES
-    ]
     conclusion = conclude_reviewers(
-        judges_without_peer_ratings, figures["differences"], reviewers, all_tables
+        [row for row in figures["judges"] if row["judge"] not in PEER_BASELINE_NAMES],
+        figures["differences"],
+        reviewers,
+        all_tables,
     )
-    columns_of_parts = chain.from_iterable(columns for _, columns in judged)
-    conclusion += conclude_draws(column.judge for column in columns_of_parts if column.is_one_draw)
+    conclusion += conclude_draws(
+        column.judge for _, columns in judged for column in columns if column.is_one_draw
+    )
     figures["reviewers"] = list(chain.from_iterable(reviewers.values()))
     figures["judges"] += domain_judge_rows
     return Report(
         figures,
         lay_out_sections(figures, all_tables),
-        [*_notes(judged), *next_steps],
-        _plots(figures),
+        _notes(judged),
+        plot_errors(figures),
         conclusion,
         symbols.AGREEMENT_SYMBOL_MEANINGS,
+        [*([] if all_tables else [ALL_TABLES_HINT]), *next_steps],
     )
 
 
@@ -753,7 +758,6 @@ def _measure_predictions(
         is_answered = prediction.answered & rows
         errors = (prediction.values - part.score)[:, is_commonly_answered]
         answered_count = int(is_answered.sum())
-        alpha = _alpha_with_interval(part, prediction.values, is_commonly_answered, level)
         rmse = float(np.sqrt((errors**2).mean())) if is_commonly_answered.any() else None
         yield {
             "dimension": part.dimension,
@@ -763,7 +767,7 @@ def _measure_predictions(
             "answered": answered_count,
             "coverage": answered_count / int(rows.sum()),
             "n": is_commonly_answered.sum(),
-            "alpha": alpha,
+            "alpha": _alpha_with_interval(part, prediction.values, is_commonly_answered, level),
             "rmse": rmse,
             "mae": _mean_absolute_error(part, prediction, is_commonly_answered),
             "mae_of_answered": _mean_absolute_error(part, prediction, is_answered),
@@ -779,8 +783,17 @@ def _mean_absolute_error(
 ) -> IntervalCell | None:
     """Return the mean distance of predictions from own scores, over seeds, with its interval over reviewers."""
     distances = np.abs(prediction.values - part.score)[:, rows].mean(axis=0)
-    mae = mean_with_cluster_interval(distances, part.reviewer[rows])
-    return mae and as_interval(mae.within(0.0, math.inf))
+    return limit_interval(
+        mean_with_cluster_interval(distances, part.reviewer[rows]),
+        0.0,
+        _find_largest_error(part, [prediction]),
+    )
+
+
+def _find_largest_error(part: DimensionRatings, columns: PredictionColumns) -> float:
+    """Return how far off a judge can be: over the scale of the judges, and what scores and predictions there are."""
+    values = np.concatenate([part.score, *(np.append(c.values, c.scale) for c in columns)])
+    return float(np.nanmax(values) - np.nanmin(values))
 
 
 def _alpha_with_interval(
@@ -808,6 +821,7 @@ def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) ->
     common = _is_predicted_by_all_judges(columns)
     rows = []
     errors = absolute_errors(part, columns)
+    largest = _find_largest_error(part, columns)
     for first, second in combinations(errors, 2):
         gaps = errors[first] - errors[second]
         # what no third judge predicts counts for a planned pair all the same
@@ -817,7 +831,6 @@ def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) ->
         gaps[np.abs(gaps) < _ROUNDING_ERROR] = 0.0
         reviewer = part.reviewer[is_compared]
         estimate = crossed_interval(gaps, reviewer, part.group[is_compared])
-        estimate_of_these = mean_with_cluster_interval(gaps, part.group[is_compared])
         sums = np.bincount(reviewer, gaps)
         rows.append(
             {
@@ -826,9 +839,11 @@ def _compare_judge_errors(part: DimensionRatings, columns: PredictionColumns) ->
                 "second": second,
                 "n": len(gaps),
                 "ratings": len(part.score),
-                "absolute": as_interval(estimate),
+                "absolute": limit_interval(estimate, -largest, largest),
                 "absolute_p": t_test_p(estimate),
-                "of_these": as_interval(estimate_of_these),
+                "of_these": limit_interval(
+                    mean_with_cluster_interval(gaps, part.group[is_compared]), -largest, largest
+                ),
                 "nearer": (sums < 0).sum(),
                 "farther": (sums > 0).sum(),
             }
@@ -869,17 +884,18 @@ def _paired_reason_rows(part: DimensionRatings, columns: PredictionColumns) -> l
         mean_predictions = prediction.values.mean(axis=0)
         for index, (own, other) in enumerate(zip(part.reasons, prediction.reasons, strict=False)):
             if own.strip() and other.strip() and not np.isnan(mean_predictions[index]):
-                row = {
-                    "dimension": part.dimension,
-                    "judge": prediction.judge,
-                    "reviewer": part.names[part.reviewer[index]],
-                    "item": part.items[part.item[index]],
-                    "score": part.score[index],
-                    "predicted": mean_predictions[index],
-                    "reviewer_reason": own,
-                    "judge_reason": other,
-                }
-                rows.append(row)
+                rows.append(
+                    {
+                        "dimension": part.dimension,
+                        "judge": prediction.judge,
+                        "reviewer": part.names[part.reviewer[index]],
+                        "item": part.items[part.item[index]],
+                        "score": part.score[index],
+                        "predicted": mean_predictions[index],
+                        "reviewer_reason": own,
+                        "judge_reason": other,
+                    }
+                )
     return sorted(rows, key=lambda row: -abs(row["predicted"] - row["score"]))
 
 
@@ -897,11 +913,10 @@ def _measure_settings(
         rows = column.answered & (part.reviewer == reviewer)
         if column.setting and rows.any():
             errors = np.abs(column.values - part.score)[:, rows]
-            own_mean = own_mean_errors[rows].mean()
             measured[column.setting] = {
                 "n": rows.sum(),
                 "mae": errors.mean(),
-                "own_mean": None if np.isnan(own_mean) else own_mean,
+                "own_mean": own_mean_errors[rows].mean(),
                 "step": step,
                 "exact": (errors < step / 2.0).mean(),
                 "near": (errors < step + _ROUNDING_ERROR).mean(),
@@ -912,25 +927,25 @@ def _measure_settings(
 def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> list[Figures]:
     common = _is_predicted_by_all_judges(columns)
     errors = absolute_errors(part, columns)
-    own_mean_errors = errors.get("own-history", np.full(len(part.score), np.nan))
+    unknown = np.full(len(part.score), np.nan)
+    own_mean_errors = errors.get("own-history", unknown)
+    gaps = errors.get("aggregate", unknown) - errors.get("personalized", unknown)
     prediction = columns[-1]  # personalized where it is there: judges with a model come last
+    judge = prediction.judge
+    largest = _find_largest_error(part, columns)
     shifts = (prediction.values - part.score).mean(axis=0)
     reviewers = []
     for index, name in enumerate(part.names):
         rows = common & (part.reviewer == index)
         groups = part.group[rows]
-        mae = dict.fromkeys(errors)
-        if rows.any():
-            mae = {judge: float(error[rows].mean()) for judge, error in errors.items()}
-        gain = None
-        compared = rows
-        if errors.keys() >= PLANNED_PAIR:
-            gaps = errors["aggregate"] - errors["personalized"]
-            compared = (part.reviewer == index) & ~np.isnan(gaps)
-            gain = mean_with_cluster_interval(gaps[compared], part.group[compared])
+        mae = {
+            judge: float(error[rows].mean()) if rows.any() else None
+            for judge, error in errors.items()
+        }
+        compared = (part.reviewer == index) & ~np.isnan(gaps)
+        gain = mean_with_cluster_interval(gaps[compared], part.group[compared])
         scores = part.score[rows]
         bias = mean_with_cluster_interval(shifts[rows], groups)
-        correlation = rank_correlation(scores, scores + shifts[rows], cluster_numbers(groups))
         reviewers.append(
             {
                 "dimension": part.dimension,
@@ -938,26 +953,29 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
                 "n": rows.sum(),
                 "mae": mae,
                 "measured": _measure_settings(part, columns, index, own_mean_errors),
-                "gain": as_interval(gain),
+                "gain": limit_interval(gain, -largest, largest),
                 "gain_n": compared.sum(),
                 "gain_p": t_test_p(gain),
-                "judge": prediction.judge,
-                "bias": as_interval(bias),
-                "rank_correlation": as_interval(correlation),
+                "judge": judge,
+                "bias": limit_interval(bias, -largest, largest),
+                "rank_correlation": as_interval(
+                    rank_correlation(scores, scores + shifts[rows], cluster_numbers(groups))
+                ),
                 **compare_with_own_mean(
-                    part, prediction.judge, errors[prediction.judge], own_mean_errors, index
+                    part, judge, prediction.shots, errors[judge], own_mean_errors, index
                 ),
             }
         )
-    return list(tell_states(adjust_p_values(reviewers, "gain_p")))
+    return list(tell_states(adjust_p_values(reviewers, "gain_p"), largest))
 
 
 def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
     yield from notes_on_similar_names(name for part, _ in judged for name in part.names)
     for part, columns in judged:
         name = part.name
-        remedy = "recode these before, so that their order is one"
-        yield from notes_on_scores(name, part.score, remedy)
+        yield from notes_on_scores(
+            name, part.score, "recode these before, so that their order is one"
+        )
         if len(part.names) < _FEW_REVIEWERS_THRESHOLD:
             yield (
                 f"{name}: reviewers: {len(part.names)}; with fewer than {_FEW_REVIEWERS_THRESHOLD}, "
@@ -978,20 +996,3 @@ def _notes(judged: Sequence[RatingsWithPredictions]) -> Iterator[str]:
                 continue
             reasons = describe_omissions(prediction.left_out)
             yield f"{origin}predicts none of {len(part.score)} ratings: {reasons}"
-
-
-def _plots(figures: Figures) -> Iterator[Plot]:
-    for dimension, curve in groupby(figures["curve"], key=dimension_domain_name):
-        series = []
-        errors = {}
-        for judge, points in groupby(curve, key=itemgetter("judge")):
-            cells = {}
-            for row in points:
-                if row["shots"] is not None and row["mae"] is not None:
-                    cells[row["shots"]] = row["mae"]
-                    errors[name_with_examples(judge, row["shots"])] = row["mae"]
-            if cells:
-                series.append(PlotSeries.from_estimates_with_intervals(judge, cells))
-        if series:
-            title = describe_range(f"The mean absolute error on {dimension}", errors)
-            yield Plot(title, "line", series, "examples", "error, 95 % interval")

@@ -38,6 +38,7 @@ from jurygraph.sources.files import TextFile
 from jurygraph.sources.label_words import parse_classes, parse_scale, select_classes
 from jurygraph.sources.ratings import iter_file_columns
 from jurygraph.sources.sheets import (
+    ReviewerAssignment,
     SheetItem,
     SheetQuestion,
     make_sheets,
@@ -56,7 +57,8 @@ from jurygraph.studies.consensus import conclude_annotators
 
 _SLIP_SIMILARITY = 0.8
 """From this on, a name is taken for a slip; numbers at the end, as of p1 and p2, tell people apart."""
-_FILE_NAME_PATTERN = re.compile(r"\w[\w.@+ -]*")
+_NO_FILE_NAME_PATTERN = re.compile(r"^\W|[^\w.@+ -]")
+"""What a file name is not to have in any system."""
 
 
 def assign(
@@ -180,11 +182,7 @@ def assign(
         row.model_dump_json(exclude_defaults=True).encode() + b"\n" for row in answer_key
     )
     write_output(key, answer_key_lines)
-    for name, rows in assignment.sheets.items():
-        if rows:
-            # rows of the key are in the order of the sheets
-            choices = [row.choices for row in assignment.key if row.reviewer == name]
-            write_table(sheets / f"{name}.{to}", rows, choices=choices)
+    _write_sheets(sheets, to, assignment)
     items_per_reviewer = assignment.assigned.sum(axis=0)
     shared_counts_by_pair = list(shared_item_counts(assignment.assigned, len(common_items))) or [0]
     figures = {
@@ -210,6 +208,20 @@ def assign(
     if ambiguous:
         lines.append(f"last: {command} {target}")
     print_report(json, figures, lines)
+
+
+def _write_sheets(folder: Path, suffix: str, assignment: ReviewerAssignment) -> None:
+    """Write the sheets to files of distinct names, in systems that ignore case, too."""
+    file_names: set[str] = set()
+    for name, rows in assignment.sheets.items():
+        if rows:
+            file_name = _NO_FILE_NAME_PATTERN.sub("_", name)
+            while file_name.casefold() in file_names:
+                file_name += "_"
+            file_names.add(file_name.casefold())
+            # rows of the key are in the order of the sheets
+            choices = [row.choices for row in assignment.key if row.reviewer == name]
+            write_table(folder / f"{file_name}.{suffix}", rows, choices=choices)
 
 
 class _SheetRound(NamedTuple):
@@ -395,7 +407,7 @@ def _format_count_range(minimum: int, maximum: int) -> str:
 
 
 def _read_reviewer_names(text: str) -> list[str]:
-    """Return the names of reviewers, which are names of files, too."""
+    """Return the names of reviewers."""
     # Unlike `Path.is_file`, `isfile` is also false for what is too long to be a path.
     if os.path.isfile(text) or text.endswith((".txt", ".csv")):
         with TextFile(text, text) as file:
@@ -408,10 +420,9 @@ def _read_reviewer_names(text: str) -> list[str]:
         ]
     name_by_folded_name = {}
     for location, name in located_names:
-        if not _FILE_NAME_PATTERN.fullmatch(name):
+        if re.search(r"[,;\x00-\x1f]", name):
             raise InputError(
-                f"{location}: {quote(name)} cannot name a sheet; use letters, digits, spaces, . _ @ "
-                "+ and -; a comma separates names, or a line in a file"
+                f"{location}: {quote(name)} cannot be a name; a comma separates names, or a line in a file"
             )
         if name.casefold() in name_by_folded_name:
             raise InputError(f"{location}: {quote(name)} is there twice; name each reviewer once")

@@ -154,7 +154,8 @@ def import_(
     sheets: RATINGS, from the key that `jurygraph assign` wrote and the sheets that reviewers filled in.
 
     ratings: a table with a row for each rating (item, text, annotator, label; optionally prompt, agent, group, domain,
-    dimension) makes TASKS with the texts as responses, and RATINGS in the file of `--ratings`.
+    dimension) makes TASKS with the texts as responses, and RATINGS in the file of `--ratings`. It alone takes
+    --without, --same-names, --same-person, --keep-last and --last-by; `jurygraph consensus` takes them for the others.
 
     docs/importing.md says for each format what it was tested on, and what becomes of each field.
 

@@ -647,7 +647,7 @@ def ranking(
         return report if by is None else add_label(report, compare_by_label(opened_run, by))
 
 
-@register_study_command
+@partial(register_study_command, title="How near judges are to each reviewer")
 def reviewers(
     ratings: RatingsFileArgument,
     items: Annotated[
@@ -721,8 +721,10 @@ def reviewers(
     from jurygraph.studies.reviewers import MODEL_JUDGES, find_judge_of_reviewers
 
     if min_confidence is not None and 0.0 < min_confidence < 1.0:
-        hint = f"write {100 * min_confidence:g} for the share {min_confidence:g}"
-        raise InputError(f"--min-confidence: is {min_confidence:g} of 100; {hint}")
+        raise InputError(
+            f"--min-confidence: is {min_confidence:g} of 100; write {100 * min_confidence:g} for the share "
+            f"{min_confidence:g}"
+        )
     columns = select_named_columns(item=item, reviewer=reviewer, score=score, agent=agent)
     panel = PanelConfig()
     if config is not None:
@@ -784,8 +786,7 @@ class _ReviewerStudy:
         from jurygraph.studies.reviewers import plan_runs, texts_of
 
         rating_columns = {name: column for name, column in columns.items() if name != "prompt"}
-        options = COLUMN_OPTION_BY_RATING_FIELD
-        (self._file,) = read_rating_files([ratings], rating_columns, options)
+        (self._file,) = read_rating_files([ratings], rating_columns, COLUMN_OPTION_BY_RATING_FIELD)
         item_texts = {} if items is None else read_texts(items)
         self._texts = texts_of(self._file, item_texts)
         self._shots = [_parse_count(count) for count in split_names(shots)]

@@ -93,6 +93,7 @@ class ReportOutputOptions:
             print_result_lines(format_report_lines(report.content))
         if not self.markdown:  # a page has its notes
             print_messages(report.notes)
+        print_messages(report.hints)
 
     def write_report_files(self, report: Report) -> None:
         """Write the page and the plot that are wanted; panels in which nothing is to be seen are left out."""

@@ -388,7 +388,7 @@ def test_a_dimension_is_named_once(run: Command, tmp_path: Path) -> None:
     [
         ("ann", "new", "--per-item: is 2, and --reviewers names 1"),
         ("ann,Ann", "new", "--reviewers: 'Ann' is there twice"),
-        ("ann,../bob", "new", "--reviewers: '../bob' cannot name a sheet"),
+        ("ann,b\tob", "new", r"--reviewers: 'b\tob' cannot be a name"),
         ("ann;bob", "new", "a comma separates names, or a line in a file"),
         ("nams.txt", "new", "nams.txt: there is no such file; name one that is there"),
         (" , ", "new", "--reviewers: names nobody"),
@@ -409,6 +409,24 @@ def test_what_would_be_unfair_or_lost_is_refused(
     assert (ended.code, ended.out) == (2, "")
     assert problem in ended.err
     assert not (tmp_path / "new").exists()
+
+
+def test_a_name_that_no_file_can_have_is_that_of_the_key_and_its_file_has_another(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table(Path("items.csv"), {"item": "a", "text": "A"})
+    names = ["../bob", "Nora (new)", "nora [new]"]
+    asked = ("--reviewers", ",".join(names), "--per-item", 3, "--out", "out")
+    assert run("assign", "items.csv", *asked).code == 0
+    sheets = sorted(Path("out/sheets").iterdir())
+    assert [sheet.name for sheet in sheets] == ["Nora _new_.csv", "_._bob.csv", "nora _new__.csv"]
+    for sheet in sheets:
+        row, *_ = csv.DictReader(sheet.read_text(encoding="utf-8-sig").splitlines())
+        table(sheet, {**row, "score": "3"})
+    assert run("import", "sheets", "out/key.jsonl", *sheets, "--out", "r.jsonl").code == 0
+    lines = Path("r.jsonl").read_text(encoding="utf-8").splitlines()
+    assert sorted(json.loads(line)["annotator"] for line in lines) == names
 
 
 def test_a_bound_of_ambiguity_needs_a_consensus(run: Command, tmp_path: Path) -> None:

@@ -435,12 +435,13 @@ def test_an_exported_reward_names_whose_answer_counts_as_the_worst_and_not_as_pr
         "ann (1 to 5) ± 1.00 on average over 1 rating: 0% exact, 100% within 1",
     )
     assert titles[5:] == ("ann gave", "ann: difference", "ann: answers of the judge")
-    *texts, now, promised, own_mean = to_hand_on
+    *texts, now, exact, near, promised, own_mean = to_hand_on
     assert texts == [
         ("a", "Write about cats.", "A cat sat.", None, None, 2, None, "without a quotation"),
         ("b", "Write about cats.", "No cat sat.", 4, 4, 5, -1, "4"),
     ]
-    assert [row[4] for row in (now, promised, own_mean)] == [1, 1, 3]
+    assert [row[4] for row in (now, exact, near, promised, own_mean)] == [1, 0, 1, 1, 3]
+    assert now[0] == "Judge off by on average: these texts"
     assert sheet["F3"].value == 2
     assert sheet["F3"].number_format == "General;-General", (
         "a whole number is shown without decimals"

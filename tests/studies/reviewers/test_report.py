@@ -15,6 +15,7 @@ from jurygraph.studies.agreement import DimensionRatings, read_parts
 from jurygraph.studies.conclusions import conclude_reviewers
 from jurygraph.studies.report import IntervalCell, Report
 from jurygraph.studies.reviewers import Predictions, absolute_errors, predict, report
+from jurygraph.viewer.documents import render_study
 from tests.studies.figures import figures_of
 from tests.studies.reviewers.test_baselines import random_rows, to_ratings
 
@@ -128,7 +129,8 @@ def test_the_report_says_who_gains_and_who_loses() -> None:
         ("ann", 4, {"own-history": 0.0, "item-mean": 1.0}),
         ("bob", 3, {"own-history": 2.0, "item-mean": 1.0}),
     ]
-    assert found.judges[0].mae.low == 0.0, "an error is never below 0"
+    mae = found.judges[0].mae
+    assert (mae.low, mae.high) == (None, None), "else it would be wider than the scale"
     assert "taste: reviewers: 2; with fewer than 20, intervals are rough" in result.notes
     few = "with fewer than 20, differences of judges are rough"
     assert f"taste: items, or groups of them: 4; {few}" in result.notes
@@ -201,7 +203,7 @@ def test_the_conclusion_tells_whether_a_judge_for_each_reviewer_is_worth_it() ->
     result = report([(part, [*columns, Predictions("personalized", 8, own[None])])])
     people = [text for text in result.conclusion if re.match(r"all: r\d: ", text)]
     answer, coverage, agreement, *_, next_judge = result.conclusion[len(people) :]
-    sentence = r"no ratings for an own mean: personalized off by 0\.0\d \(.*\) on average over \d+ ratings\."
+    sentence = r"no ratings for an own mean: personalized with 8 examples off by 0\.0\d \(.*\) on average over \d+ .*"
     assert re.fullmatch(rf"all: r\d: {sentence}", people[0])
     assert answer.startswith("all: for these reviewers the error of aggregate is 1.")
     assert (
@@ -266,6 +268,16 @@ def test_whom_a_judge_of_their_own_certainly_helps_or_hurts_is_named(noise: floa
     assert sentences[noise] in words
 
 
+def test_what_to_do_next_is_for_the_terminal_alone() -> None:
+    (part,) = read_parts([to_ratings(random_rows(1))])
+    columns = list(predict(part, ["own-history"], (), 1, {}))
+    brief = report([(part, columns)], next_steps=["next: X"], all_tables=False)
+    assert [hint.partition(" (")[0] for hint in brief.hints] == ["more tables", "next: X"]
+    page = render_study(brief, "Judges", "")
+    assert "next: X" not in page
+    assert "--all" not in page
+
+
 def test_judges_that_all_use_the_others_scores_of_an_item_leave_none_for_new_items() -> None:
     (words,) = conclude_reviewers([], [], PERSONS)
     assert words.endswith("each judge uses others' scores of the item, which a new item has not.")
@@ -311,13 +323,15 @@ def test_a_table_and_a_sentence_for_each_reviewer_say_first_whom_the_judge_may_r
     assert bob["own_mean_gain"] == pytest.approx((gains[part.reviewer == 1].mean(), *interval))
     assert cy["mae"]["item-mean"] == pytest.approx(errors["item-mean"][part.reviewer == 2].mean())
     expected = [
-        r"cy: better than own mean, may replace a first look: personalized off by 0\.\d\d \(0",
-        r"ann: worse than own mean, do not replace this person: personalized off by 2\.",
-        r"bob: cannot be told yet, so far .* than own mean: .* more ratings? ",
-        r"dee: too few ratings to tell: .* on average over 5 ratings, own mean by \d\.\d\d\.$",
+        r"cy: better than own mean, may replace a first look: personalized with 5 examples off by 0\.\d\d \(0",
+        r"ann: worse than own mean, do not replace this person: .* off by 2\.",
+        r"bob: cannot be told yet, so far .* than own mean: .*\. Its order of the items is not surely better than "
+        r"chance: rank correlation -0\.\d\d \(-0.* to 0.*\)\. About .* more ratings? ",
+        r"dee: too few ratings to tell: .* off by \d\.\d\d on average over 5 ratings, own mean by \d\.\d\d\.$",
     ]
     for sentence, pattern in zip(found.conclusion, expected, strict=False):
         assert re.search(f"^all: {pattern}", sentence)
+    assert "order of the items" not in "".join(found.conclusion[:2] + found.conclusion[3:])
     # what nobody asks to compare changes nothing of that
     (alone,) = [report([(part, [columns[0], columns[-1]])])]
     assert alone.conclusion[:4] == found.conclusion[:4]
@@ -328,11 +342,17 @@ def test_a_table_and_a_sentence_for_each_reviewer_say_first_whom_the_judge_may_r
         "all, reviewer",
         "judge beside own mean",
         "n",
-        "personalized off by (95 %)",
+        "personalized with 5 examples off by (95 %)",
         "own mean off by",
+        "mean of others off by, where all predict",
     ]
-    states = [row[1] for row in table.rows]
-    assert [text.partition(" ")[0] for text in states] == ["worse", "cannot", "better", "too"]
+    assert table.rows[2][-1] == cy["mae"]["item-mean"]
+    assert [text.partition(" ")[0] for _, text, *_ in table.rows] == [
+        "worse",
+        "cannot",
+        "better",
+        "too",
+    ]
     assert other.header[1] == "judge"
     rule = next(line for line in format_report_lines(found.sections) if line.startswith("Each"))
     assert " A model's is the mean of 3 answers (`panel`), without those that lack a quo" in rule
