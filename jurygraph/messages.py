@@ -123,7 +123,12 @@ def format_field_path(path: FieldPath) -> str:
     return "".join(steps).removeprefix(".")
 
 
-def did_you_mean(name: str, candidates: Iterable[str], min_similarity: float = 0.6) -> str | None:
+_SUGGESTION_SIMILARITY = 0.6
+
+
+def did_you_mean(
+    name: str, candidates: Iterable[str], min_similarity: float = _SUGGESTION_SIMILARITY
+) -> str | None:
     """Return a question for the nearest known name, "did you mean …?"; None if no name is near."""
     similar_name = nearest_name(name, candidates, min_similarity)
     if similar_name is None:
@@ -216,12 +221,7 @@ def find_meant_field(name: str, fields: Collection[str]) -> str | None:
     return None
 
 
-_USUAL_SIMILARITY = 0.5
-
-
-def nearest_name(
-    name: str, candidates: Iterable[str], min_similarity: float = _USUAL_SIMILARITY
-) -> str | None:
+def nearest_name(name: str, candidates: Iterable[str], min_similarity: float = 0.5) -> str | None:
     """Return the known name that differs only in case, or zeros before a number, else the most similar one.
 
     If none has the likeness that is usual, it is the only one that has all words of the name, or None.
@@ -232,7 +232,7 @@ def nearest_name(
         if _fold_spelling(other) == spelling:
             return other
     similar_names = difflib.get_close_matches(name, names, n=1, cutoff=min_similarity)
-    if not similar_names and min_similarity <= _USUAL_SIMILARITY:
+    if not similar_names and min_similarity <= _SUGGESTION_SIMILARITY:
         words = {*spelling.split()}
         similar_names = [other for other in names if words <= {*_fold_spelling(other).split()}]
     return similar_names[0] if len(similar_names) == 1 else None
