@@ -69,8 +69,8 @@ RELATIVE_CHANGE_SIZES = tuple(2.0**power for power in range(-6, 8))
 """Changes of a setting that are tried, smallest first, as shares of its present value: from 1/64 to 128 times."""
 _WIDEST_WEIGHT_FACTOR = 64.0
 """How many times its present value a weight is searched to."""
-_MAX_NUMBERS_KEPT = 2**22
-"""Most numbers in the sums by unit that are kept, with 1024 for each config: 4096 configs of a small run."""
+_MAX_NUMBERS_KEPT = 2**20
+"""Most numbers in the sums by unit that are kept, with 1024 for each config: 1024 configs of a small run."""
 _MAX_RESPONSES_EXPLAINED = 10_000
 """Most responses for which it is told who pays: each is explained for that, in 0.7 ms."""
 _UNTOLD_MEMBERS_NOTES = (

@@ -125,6 +125,10 @@ class RunIndex:
     def fetch_rows(self, query: str, *values: Any) -> list[Any]:
         return self._connection.execute(query, values).fetchall()
 
+    def iter_rows(self, query: str, *values: Any) -> Iterator[Any]:
+        """Yield the rows as they are read: a hundred thousand and more take much memory at once."""
+        return self._connection.execute(query, values)
+
     def fetch_single_row(self, query: str) -> dict[str, Any]:
         """Return the only row of a query by the names of its columns."""
         rows = self._connection.execute(query)

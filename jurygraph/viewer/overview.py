@@ -160,7 +160,7 @@ def _read_agents(index: RunIndex, limits: Limits) -> list[RankedAgent]:
 
 
 def _read_judged_values(index: RunIndex) -> Iterator[JudgedValues]:
-    rows = index.fetch_rows(
+    rows = index.iter_rows(
         "SELECT names.name, coalesce(agents.name, ''), units.name, count(judged), total(judged) FROM components"
         " JOIN names ON names.number = component JOIN responses ON responses.number = components.response"
         " LEFT JOIN names AS agents ON agents.number = agent JOIN units USING (task)"

@@ -6,6 +6,7 @@ failed rewards, as the mean reward does. What a gate takes has a row of its own;
 that were filled in add, is the rest.
 """
 
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import fsum
@@ -80,13 +81,15 @@ def compare_components(
     or of one agent. Agents without a mean have none of these.
     """
     numbers = {agent.agent: number for number, agent in enumerate(agents)}
-    unit_names: set[Any] = set()  # texts or numbers
-    rows_by_component = defaultdict(list)
-    for name, agent_name, unit, *judged in values:
-        unit_names.add(unit)
-        rows_by_component[name].append((numbers[agent_name], unit, *judged))
+    units: dict[Any, int] = {}  # texts or numbers
+    # agent, unit, number and sum of each cell; tuples would take five times the memory
+    rows_by_component: dict[str, array[float]] = defaultdict(lambda: array("d"))
+    for name, agent_name, unit, judged, total in values:
+        unit_number = units.setdefault(unit, len(units))
+        rows_by_component[name].extend((numbers[agent_name], unit_number, judged, total))
     # sorted, so that no sum over units depends on the order of the rows
-    units = {unit: number for number, unit in enumerate(sorted(unit_names))}
+    unit_places = np.empty(len(units), np.intp)
+    unit_places[[units[unit] for unit in sorted(units)]] = np.arange(len(units))
     weights = {
         name: weight * config.scale
         for name, weight in config.reward.items()
@@ -97,11 +100,8 @@ def compare_components(
     comparisons = len(weights) * (len(agents) - 1)
     components = []
     for name, weight in weights.items():
-        cells = [
-            (agent, units[unit], *judged)
-            for agent, unit, *judged in rows_by_component.pop(name, [])
-        ]
-        rows = np.array(cells, np.float64).reshape(-1, 4).T
+        rows = np.array(rows_by_component[name]).reshape(-1, 4).T
+        rows[1] = unit_places[rows[1].astype(np.intp)]
         totals = np.zeros((2, len(agents), len(units)))
         np.add.at(totals, (slice(None), *rows[:2].astype(np.intp)), rows[2:])  # 100,000 at once
         rows_of_agents = _compare_to_best(agents, weight, totals, comparisons)

@@ -7,7 +7,7 @@ and clip has changed. The bits are those of `rescore`.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from sys import intern
 from typing import Any, NamedTuple
@@ -155,6 +155,12 @@ def _concatenate_rewards(parts: Iterable[TableRewards]) -> TableRewards:
     return TableRewards._make(map(np.concatenate, zip(*parts, strict=True)))
 
 
+def _read_task_with_survey(run: Run, task: str) -> TaskWithSurvey:
+    content = run.stored_task_record(task)
+    assert content is not None  # else its stored decision is taken
+    return TaskWithSurvey.read(content, run.survey_without_texts_of(task))
+
+
 def _component_names(decision: Decision) -> list[str]:
     return [*(spec.name for spec in decision.specs), *(gate.step for gate in decision.gates)]
 
@@ -194,7 +200,9 @@ class VerdictTables:
         self._tasks_by_inputs: dict[DecisionKey, str] = {}
         self._combiners: dict[str, Combiners] = {}
         # A task with a rubric or stakeholders of its own takes 10 ms to read, and its decision 3 ms.
-        self._task_with_survey = lru_cache(_MAX_TASKS_IN_MEMORY)(self._read_task_with_survey)
+        # Of the run, not of these tables: they would refer to themselves, and stay in memory until a collection.
+        read_task = partial(_read_task_with_survey, run)
+        self._task_with_survey = lru_cache(_MAX_TASKS_IN_MEMORY)(read_task)
         groups_by_plan = defaultdict(list)
         rows: Counter[Any] = Counter()
         for group in read_packed_groups(run) if groups is None else groups:
@@ -249,11 +257,6 @@ class VerdictTables:
         if config == self.run.config or task in self.erased_tasks:
             return self.run.decision_of(task)
         return self._task_with_survey(task).decide(self.run, config, combiners)
-
-    def _read_task_with_survey(self, task: str) -> TaskWithSurvey:
-        content = self.run.stored_task_record(task)
-        assert content is not None  # else its stored decision is taken
-        return TaskWithSurvey.read(content, self.run.survey_without_texts_of(task))
 
     def _load_combiners(self, config: Config) -> Combiners:
         """Return the combiners of a config; they are loaded once for all that name the same, which takes 25 ms."""
