@@ -491,7 +491,12 @@ def _score_study_run(
         max_error_rate = jury.config.failure.max_error_rate
     if summary.error_rate > max_error_rate:
         print_inconclusive_run(summary.error_rate, max_error_rate)
-    if summary.failed:
+    if summary.failed and not summary.error_rate:
+        print_message(
+            f"{options.run}: {summary.failed} of {summary.responses} rewards have no value by its own panel, though "
+            "every answer came; the study reads the answers by the panel of the config"
+        )
+    elif summary.failed:
         print_message(
             f"{options.run}: {summary.failed} of {summary.responses} rewards failed and have no "
             f"value; to repeat them, remove {options.run} and run the same command again"

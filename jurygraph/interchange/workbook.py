@@ -312,12 +312,16 @@ def read_reviewer_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
 
 
 def _name_reviewers(run: Run) -> dict[str, dict[str, str]]:
-    """Return the reviewers of each judge and dimension, by the name of their question."""
+    """Return the reviewers of each judge and dimension, by the name of their question; first who makes the reward."""
     reviewers_by_judge: dict[str, dict[str, str]] = defaultdict(dict)
     for question in run.reviewer_questions():
         judge, _, reviewer = question.rpartition("@")
         reviewers_by_judge[judge][question] = reviewer
-    return reviewers_by_judge
+    weights = run.config.reward
+    judges = sorted(
+        reviewers_by_judge, key=lambda judge: -weights.get(judge.partition("/")[0], 0.0)
+    )
+    return {judge: reviewers_by_judge[judge] for judge in judges}
 
 
 class _ReviewerSubject(NamedTuple):

@@ -4,6 +4,7 @@ A study is saved as `jurygraph study reviewers --json` prints it. Its errors are
 shown with predictions of new ones. With another model or number of examples they would be those of another judge.
 """
 
+import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +20,8 @@ from jurygraph.schema.frozen_model import FrozenModel
 from jurygraph.sources.artifacts import read_json_object
 from jurygraph.sources.files import validate_at_location
 from jurygraph.studies.reviewers import read_judges
+
+_LOGGER = logging.getLogger(__name__)
 
 _POOLED = ("mae", "exact", "near")
 
@@ -56,9 +59,16 @@ def read_measured_errors(path: Path, run: Run) -> dict[str, MeasuredError]:
         without_own_ratings = replace(judge, judge="aggregate").setting
         if without_own_ratings in row.measured:
             of_others[question].append(row.measured[without_own_ratings])
+    measured = set().union(*(row.measured for row in study.reviewers))
+    unmeasured = [judge.setting for judge in judges if judge.setting not in measured]
+    problem = f"{path}: does not measure {join_names(unmeasured)}"
     if not errors:
-        raise InputError(
-            f"{path}: does not measure {join_names(judge.setting for judge in judges)}; {hint}"
+        raise InputError(f"{problem}; {hint}")
+    if unmeasured:
+        _LOGGER.warning(
+            "%s, but %s: nothing is said of how far off it is",
+            problem,
+            join_names(sorted(measured)),
         )
     return errors | {question: _pool(rows) for question, rows in of_others.items()}
 

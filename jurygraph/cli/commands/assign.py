@@ -148,6 +148,8 @@ def assign(
         items, gold, {**select_named_columns(item=item), **parse_column_options(column)}
     )
     questions = _read_sheet_questions(dimensions or "", classes, ambiguous)
+    if items.is_dir() and not (dimensions or classes or ambiguous):
+        _suggest_scale(items)
     has_classes = classes or questions[0].classes
     if has_classes and any(entry.is_pair for entry in [*sheet_items, *common_items]):
         raise InputError(
@@ -430,6 +432,16 @@ def _read_reviewer_names(text: str) -> list[str]:
     if not name_by_folded_name:
         raise InputError("--reviewers: names nobody; write names, such as ann,bob")
     return list(name_by_folded_name.values())
+
+
+def _suggest_scale(folder: Path) -> None:
+    """Print how sheets of a run get the scale of its judges of reviewers, if it has any."""
+    with Run.open(folder) as run:
+        if run.reviewer_questions():
+            print_message(
+                "the sheets name no scale; --dimensions CONFIG gives them that of the run's judges of reviewers, "
+                "and `import sheets` then refuses other scores"
+            )
 
 
 def _read_responses_as_items(folder: Path) -> Iterator[SheetItem]:

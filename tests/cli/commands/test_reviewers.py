@@ -28,15 +28,15 @@ def asked() -> list[str]:
     return []
 
 
-def answering(asked: list[str]) -> Any:
-    """Predict 3, with confidence where examples are shown."""
+def answering(asked: list[str], odd_every: int = 0) -> Any:
+    """Predict 3, with confidence where examples are shown; of so many answers one is 4."""
 
     def answer(body: dict[str, Any], number: int) -> Answer:
         asked.append(json.dumps(body["messages"]))
         found = {
             "reason": "so",
             "quotes": quotable(response_in(body)),
-            "value": 3,
+            "value": 4 if odd_every and len(asked) % odd_every == 0 else 3,
             "confidence": 60 + 30 * bool(examples_shown(body)),
         }
         return reply_with(json.dumps({"score": found}))
@@ -140,7 +140,7 @@ def test_another_panel_continues_the_runs_of_a_study(
         "{use: zero-shot, params: {samples: 2, dimensions: {score: {text: Good., scale: [1, 6]}}}}"
     )
     folds = []
-    with run_server(answering(asked)) as server:
+    with run_server(answering(asked, odd_every=5)) as server:
         model = ("--model", f"openai-compatible:{server.url}#tiny", "--config", config)
         for panel in ("{min_confidence: 0}", "{min_confidence: 0, reduce: mean}"):
             config.write_text(f"evaluators: [{judge}]\npanel: {panel}\n")
@@ -148,6 +148,8 @@ def test_another_panel_continues_the_runs_of_a_study(
             made = run("study", "reviewers", history, *options, "--json")
             assert made.code == 0, made.err
             assert ("often have no majority" in made.err) == ("mean" not in panel)
+            assert "rewards have no value by its own panel, though every answer came" in made.err
+            assert "remove" not in made.err, "to repeat them would change nothing"
             folds.append((json.loads(made.out)["judges"][-1]["fold"], len(asked)))
     assert folds == [("majority of 2 answers", folds[0][1]), ("mean of 2 answers", folds[0][1])]
 

@@ -449,7 +449,7 @@ def test_an_exported_reward_names_whose_answer_counts_as_the_worst_and_not_as_pr
 
 
 def test_a_reviewer_alone_names_what_the_judge_of_the_reward_predicts(
-    tmp_path: Path, run: Command
+    tmp_path: Path, run: Command, caplog: pytest.LogCaptureFixture
 ) -> None:
     response = {"id": "a", "text": "A cat sat."}
     task = {"id": "cats", "query": "Write.", "reviewers": ["ann"], "responses": [response]}
@@ -459,16 +459,25 @@ evaluators:
   - {{use: zero-shot, params: {dimensions}}}
   - {{use: zero-shot, name: other, params: {dimensions}}}
 """
-    for reward, code in (("{other: 1}", 0), ("{zero-shot: 1, other: 1}", 2)):
+    for reward, code in (("{other: 1}", 0), ("{zero-shot: 2, other: 1}", 2)):
         config = f"{evaluators}reward: {reward}\n"
         project = write_project(tmp_path / str(code), [task], config)
         run("score", project / "tasks.jsonl", "--out", project / "run")
         for name, expected in (("ann", code), ("zero-shot/appeal@ann", 0)):
             assert run("show", project / "run", "--columns", f"predicted.{name}").code == expected
-    run("export", project / "run", "-o", tmp_path / "rewards.xlsx")
-    sheets = load_workbook(tmp_path / "rewards.xlsx").sheetnames
-    # numbered, as long names are cut off
-    assert sheets[:2] == ["Reviewers 1 other appeal", "Reviewers 2 zero-shot appeal"]
+    error = {"n": 1, "mae": 1, "own_mean": 1, "step": 1, "exact": 0, "near": 1}
+    measured = {"dimension": "appeal", "reviewer": "ann", "measured": {"other (none)": error}}
+    (tmp_path / "study.json").write_text(json.dumps({"reviewers": [measured]}))
+    book = tmp_path / "rewards.xlsx"
+    run("export", project / "run", "-o", book, "--study", tmp_path / "study.json")
+    assert (
+        "does not measure zero-shot (none), but other (none): nothing is said of how" in caplog.text
+    )
+    sheets = load_workbook(book).sheetnames
+    # numbered, as long names are cut off; who counts most in the reward comes first
+    assert sheets[:2] == ["Reviewers 1 zero-shot appeal", "Reviewers 2 other appeal"]
+    sent = run("assign", project / "run", "--reviewers", "bo,cy", "--out", tmp_path / "sheets")
+    assert (sent.code, "--dimensions CONFIG gives them that of the run's" in sent.err) == (0, True)
 
 
 @pytest.mark.usefixtures("own_cache")
