@@ -549,6 +549,7 @@ MIN_TESTED_ITEMS = 6
 """Of fewer, no test can tell: a judge that only guesses is nearer in all of five with a chance of 0.06, 2 · ½⁵."""
 STATE_TEXTS = {
     "better": "better than own mean, may replace a first look",
+    "nearer": "nearer than own mean, in no surely better order than chance",
     "worse": "worse than own mean, do not replace this person",
     "so far better": "cannot be told yet, so far better than own mean",
     "so far worse": "cannot be told yet, so far no better than own mean",
@@ -570,7 +571,7 @@ def _describe_states(persons: FigureRows) -> Iterator[str]:
         own_mean = "" if row["own_mean"] is None else f", own mean by {row['own_mean']:.2f}"
         need = ""
         correlation = row["rank_correlation"]
-        says_order = state in ("better", "worse")
+        says_order = state in ("nearer", "worse")
         if state.startswith("so far"):
             says_order = correlation and correlation.value < GOOD_AGREEMENT_THRESHOLD / 2.0
             need = describe_needed_count(

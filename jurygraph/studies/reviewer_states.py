@@ -8,20 +8,23 @@ from collections.abc import Iterator
 import numpy as np
 
 from jurygraph.arrays import Floats
+from jurygraph.inference.agreement import rank_correlation
 from jurygraph.inference.clusters import (
     Estimate,
     bonferroni_interval,
+    cluster_numbers,
     mean_with_cluster_interval,
 )
 from jurygraph.inference.crossed import t_test_p
 from jurygraph.studies.agreement import DimensionRatings
 from jurygraph.studies.alternative_annotator import SIGNIFICANCE_LEVEL
-from jurygraph.studies.conclusions import MIN_TESTED_ITEMS, name_with_examples
+from jurygraph.studies.conclusions import MIN_TESTED_ITEMS, name_with_examples, side_of_bound
 from jurygraph.studies.report import (
     FigureRows,
     Figures,
     IntervalCell,
     adjust_p_values,
+    as_interval,
 )
 from jurygraph.studies.reviewer_tables import BASELINES_WITHOUT_MODEL
 
@@ -70,6 +73,15 @@ def compare_with_own_mean(
     }
 
 
+def correlate_order(part: DimensionRatings, shifts: Floats, reviewer: int) -> IntervalCell | None:
+    """Return the rank correlation of a judge with a reviewer, on all ratings that it predicts, as its error is: what is
+    said of a judge must not depend on which others are compared. `shifts` [n] are how far above the scores it is."""
+    rows = (part.reviewer == reviewer) & ~np.isnan(shifts)
+    scores = part.score[rows]
+    groups = cluster_numbers(part.group[rows])
+    return as_interval(rank_correlation(scores, scores + shifts[rows], groups))
+
+
 def tell_states(reviewers: FigureRows, largest: float) -> Iterator[Figures]:
     """Yield the reviewers with the state of the judge, from p-values and gains that hold for all of them together.
 
@@ -88,6 +100,8 @@ def tell_states(reviewers: FigureRows, largest: float) -> Iterator[Figures]:
             state = "too few"
         elif p is None or p >= SIGNIFICANCE_LEVEL:
             state = f"so far {state}"
+        elif state == "better" and side_of_bound(row["rank_correlation"], 0.0) != 1:
+            state = "nearer"  # as a judge is that gives nearly all the same score
         wider = Estimate(gain.value, *bonferroni_interval(gain, max(tests, 1)), *gain[3:])
         together = limit_interval(wider, -largest, largest, MIN_TESTED_ITEMS)
         yield {**row, "own_mean_gain": together, "own_mean_tests": tests, "state": state}

@@ -30,10 +30,8 @@ from jurygraph.inference.agreement import (
     alphas_leaving_out_clusters,
     estimate_from_alphas,
     mean_without_own_subgroup,
-    rank_correlation,
 )
 from jurygraph.inference.clusters import (
-    cluster_numbers,
     divide_or_nan,
     mean_with_cluster_interval,
     members_by_cluster,
@@ -86,7 +84,12 @@ from jurygraph.studies.report import (
     as_interval,
     omission_notes,
 )
-from jurygraph.studies.reviewer_states import compare_with_own_mean, limit_interval, tell_states
+from jurygraph.studies.reviewer_states import (
+    compare_with_own_mean,
+    correlate_order,
+    limit_interval,
+    tell_states,
+)
 from jurygraph.studies.reviewer_tables import (
     ALL_TABLES_HINT,
     PEER_BASELINE_NAMES,
@@ -683,8 +686,8 @@ def report(
     the `n` ratings that all answered, or both of the planned pair; `reviewers`, each with every judge's error, and the
     error of `aggregate` less that of `personalized` (`gain`), on the `gain_n` ratings that both answered, with its
     interval over the reviewer's items and p-value (Holm, over reviewers), and of the last `judge`, the personalized one
-    where there is one, its `bias` (judge less person) and its `rank_correlation`, with intervals over the reviewer's
-    items, `measured`, what each judge with a model is off by over all ratings that it predicts, by its setting
+    where there is one, its `bias` (judge less person), with an interval over the reviewer's items, and of all that it
+    predicts its `rank_correlation`; `measured`, what each judge with a model is off by over those, by its setting
     (`MeasuredError`), and its `error` with its interval over the reviewer's items, with that of the `own_mean` on the
     same `error_n` ratings: the `state` of the judge (`STATE_TEXTS`) is by `own_mean_p` (Holm), and `own_mean_gain` is
     the own mean's error less the judge's, with an interval that holds for all of the `own_mean_tests` reviewers
@@ -944,7 +947,6 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
         }
         compared = (part.reviewer == index) & ~np.isnan(gaps)
         gain = mean_with_cluster_interval(gaps[compared], part.group[compared])
-        scores = part.score[rows]
         bias = mean_with_cluster_interval(shifts[rows], groups)
         reviewers.append(
             {
@@ -958,9 +960,7 @@ def _reviewer_figures(part: DimensionRatings, columns: PredictionColumns) -> lis
                 "gain_p": t_test_p(gain),
                 "judge": judge,
                 "bias": limit_interval(bias, -largest, largest),
-                "rank_correlation": as_interval(
-                    rank_correlation(scores, scores + shifts[rows], cluster_numbers(groups))
-                ),
+                "rank_correlation": correlate_order(part, shifts, index),
                 **compare_with_own_mean(
                     part, judge, prediction.shots, errors[judge], own_mean_errors, index
                 ),

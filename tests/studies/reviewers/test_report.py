@@ -10,10 +10,12 @@ import scipy.stats
 from jurygraph.aggregation.agreement import krippendorff_alpha
 from jurygraph.cli.render.report import format_report_lines
 from jurygraph.display import format_interval
+from jurygraph.inference.clusters import mean_with_cluster_interval
 from jurygraph.inference.sign_flips import holm
 from jurygraph.studies.agreement import DimensionRatings, read_parts
 from jurygraph.studies.conclusions import conclude_reviewers
 from jurygraph.studies.report import IntervalCell, Report
+from jurygraph.studies.reviewer_states import tell_states
 from jurygraph.studies.reviewers import Predictions, absolute_errors, predict, report
 from jurygraph.viewer.documents import render_study
 from tests.studies.figures import figures_of
@@ -296,8 +298,7 @@ def test_a_table_and_a_sentence_for_each_reviewer_say_first_whom_the_judge_may_r
     noise = draw.normal(scale=0.3, size=len(rows))
     guesses = np.where(draw.random(len(part.score)) < 0.6, part.score, 6.0 - part.score)
     own = np.choose(part.reviewer, [part.score - 2.5, guesses, part.score, part.score])
-    names = ("own-history", "item-mean", "aggregate", "personalized")
-    columns = [*predict(part, names[:2], [], 1, {})]
+    columns = [*predict(part, ("own-history", "item-mean"), [], 1, {})]
     columns += [Predictions("aggregate", 5, part.score[None] + 2.0, fold="mean of 3 answers")]
     columns += [Predictions("personalized", 5, (own + noise)[None], fold="mean of 3 answers")]
     found = report([(part, columns)])
@@ -305,8 +306,8 @@ def test_a_table_and_a_sentence_for_each_reviewer_say_first_whom_the_judge_may_r
     shifts = noise[part.reviewer == 0] - 2.5
     low_high = scipy.stats.ttest_1samp(shifts, 0.0).confidence_interval()
     assert ann["bias"] == pytest.approx((shifts.mean(), *low_high))
-    rows_of_bob = part.reviewer == 1
-    correlation = scipy.stats.spearmanr(part.score[rows_of_bob], (own + noise)[rows_of_bob])[0]
+    of_bob = part.reviewer == 1
+    correlation, _ = scipy.stats.spearmanr(part.score[of_bob], (own + noise)[of_bob])
     assert bob["rank_correlation"].value == pytest.approx(correlation)
     assert [row["state"] for row in (ann, bob, cy, dee)] == [
         "worse",
@@ -333,9 +334,11 @@ def test_a_table_and_a_sentence_for_each_reviewer_say_first_whom_the_judge_may_r
         assert re.search(f"^all: {pattern}", sentence)
     assert "order of the items" not in "".join(found.conclusion[:2] + found.conclusion[3:])
     # what nobody asks to compare changes nothing of that
-    (alone,) = [report([(part, [columns[0], columns[-1]])])]
-    assert alone.conclusion[:4] == found.conclusion[:4]
-    (words,) = [text for text in found.conclusion if "nearer than item-mean" in text]
+    few = np.where(np.arange(len(part.score)) % 10, np.nan, part.score + 2.0)
+    for others in ([], [Predictions("aggregate", 5, few[None])]):
+        compared = report([(part, [columns[0], *others, columns[-1]])])
+        assert compared.conclusion[:4] == found.conclusion[:4]
+    words = next(text for text in found.conclusion if "nearer than item-mean" in text)
     assert "personalized (a judge for each reviewer)" in words
     table, other = report([(part, columns)], all_tables=False).tables
     assert [*table.header] == [
@@ -361,6 +364,14 @@ def test_a_table_and_a_sentence_for_each_reviewer_say_first_whom_the_judge_may_r
     assert all(
         "what a judge has to beat: own mean off by" in line for line in yardsticks.conclusion[:4]
     )
+
+
+def test_a_judge_whose_order_may_be_chance_replaces_nobody_however_near_it_is() -> None:
+    gain = mean_with_cluster_interval(np.linspace(0.4, 0.6, 20), np.arange(20))
+    person = {"own_mean_p": 0.001, "own_mean_gain": gain, "error": gain}
+    for correlation, state in ((None, "nearer"), (gain, "better")):
+        (row,) = tell_states([person | {"rank_correlation": correlation}], 4.0)
+        assert row["state"] == state
 
 
 def test_two_judges_are_compared_in_one_sentence_whichever_is_nearer() -> None:
