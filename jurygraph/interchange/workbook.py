@@ -113,8 +113,14 @@ _MAX_CHOICES_LENGTH = 255
 """What Excel takes as the list of a drop-down, in characters; a choice cannot have a comma or a quotation mark."""
 SheetRow = Sequence[JsonValue]
 SheetRows = Sequence[SheetRow]
-Sheet = tuple[Sequence[SheetColumn], SheetRows]
-"""The columns of a sheet, and its rows, with a value for each of the first columns."""
+
+
+class Sheet(NamedTuple):
+    """The columns of a sheet, its rows, with a value for each of the first columns, and a line above the titles."""
+
+    columns: Sequence[SheetColumn]
+    rows: SheetRows
+    legend: str = ""
 
 
 def read_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
@@ -123,15 +129,15 @@ def read_sheets(run: Run, options: TableOptions) -> dict[str, Sheet]:
     if options.by:  # first, so that a wrong label is refused before the rest is read
         title = _FORBIDDEN_TITLE_PATTERN.sub(" ", f"By {options.by}")[:_MAX_TITLE_LENGTH]
         label_sheets[title] = read_label_sheet(run, options.by)
-    columns, rows = read_response_sheet(run, options)
-    agent_sheet = read_agent_sheet(run, len(rows))
+    response_sheet = read_response_sheet(run, options)
+    agent_sheet = read_agent_sheet(run, len(response_sheet.rows))
     sheets = read_reviewer_sheets(
         run, replace(options, report=ignore_progress)
     )  # first, as these runs are made for them
     if "Agents" in agent_sheet:  # before the others, so that the file opens on who is better
         sheets |= agent_sheet
     # a sheet that is there already keeps its place
-    return sheets | label_sheets | {"Rewards": (columns, rows)} | agent_sheet
+    return sheets | label_sheets | {"Rewards": response_sheet} | agent_sheet
 
 
 def read_agent_sheet(run: Run, listed_responses: int) -> dict[str, Sheet]:
@@ -181,8 +187,8 @@ def read_agent_sheet(run: Run, listed_responses: int) -> dict[str, Sheet]:
         rows.append((sentence,))
     rows += _list_run_facts(run, bill, listed_responses, len(rewards))
     if len(agents) < 2:  # the last two of these columns compare
-        return {"Run": (_AGENT_SHEET_COLUMNS[:-2], rows)}
-    return {"Agents": (columns, rows)}
+        return {"Run": Sheet(_AGENT_SHEET_COLUMNS[:-2], rows)}
+    return {"Agents": Sheet(columns, rows)}
 
 
 def _list_run_facts(run: Run, bill: CallBill, listed: int, responses: int) -> Iterator[SheetRow]:
@@ -241,7 +247,7 @@ def read_response_sheet(run: Run, options: TableOptions) -> Sheet:
         )
         rows.append((reward.value, cells))
     rows.sort(key=lambda row: (row[0] is None, row[0] or 0.0))
-    return [*_RESPONSE_SHEET_COLUMNS, *columns], [cells for _, cells in rows]
+    return Sheet([*_RESPONSE_SHEET_COLUMNS, *columns], [cells for _, cells in rows])
 
 
 def _shorten_question(task: Task | None) -> str:
@@ -392,7 +398,11 @@ def _lay_out_reviewers(subjects: Sequence[_ReviewerSubject], rows: SheetRows) ->
     columns += [SheetColumn(f"{subject.name}: answers of the judge", 26) for subject in subjects]
     rows = [*rows, *(row + [None] * len(subjects) for row in means if {*row[1:]} != {None})]
     kept = [index for index in range(len(columns)) if any(row[index] is not None for row in rows)]
-    return [columns[index] for index in kept], [[row[index] for index in kept] for row in rows]
+    return Sheet(
+        [columns[index] for index in kept],
+        [[row[index] for index in kept] for row in rows],
+        _REVIEWER_LEGEND,
+    )
 
 
 def _describe_answer(explained: ExplainedVerdict) -> str:
@@ -423,7 +433,7 @@ def read_label_sheet(run: Run, label: str) -> Sheet:
         rows.append([*cells, row.outcome])
     for sentence in (comparison.conclusion, *comparison.notes):
         rows.append((sentence,))
-    return columns, rows
+    return Sheet(columns, rows)
 
 
 def write_workbook(sheets: Mapping[str, Sheet], table: ExportTable, path: Path) -> None:
@@ -438,9 +448,9 @@ def write_workbook(sheets: Mapping[str, Sheet], table: ExportTable, path: Path) 
     workbook = Workbook(write_only=True)
     to_read = Alignment(vertical="top", wrap_text=True)
     for title, sheet in sheets.items():
-        _add_sheet(workbook, title, *sheet, to_read)
-    columns, rows = sheets["Rewards"]
-    _filter_sheet(workbook, "Rewards", len(columns), len(rows))
+        _add_sheet(workbook, title, sheet.columns, sheet.rows, to_read, sheet.legend)
+    rewards = sheets["Rewards"]
+    _filter_sheet(workbook, "Rewards", len(rewards.columns), len(rewards.rows))
     titles = [SheetColumn(name, 16) for name in names]
     _add_sheet(workbook, "Everything", titles, row_values, Alignment())
     workbook.save(path)
@@ -494,14 +504,11 @@ def _add_sheet(
     columns: Sequence[SheetColumn],
     rows: Iterable[SheetRow],
     alignment: Alignment,
+    legend: str = "",
 ) -> None:
-    """Add a sheet whose cells have this alignment; a row has a value for each of the first columns, None: empty.
-
-    What sheets of reviewers mean is a line above their titles.
-    """
+    """Add a sheet whose cells have this alignment; a row has a value for each of the first columns, None: empty."""
     sheet = workbook.create_sheet(title)
-    legend = [[_REVIEWER_LEGEND]] if title.startswith("Reviewers") else []
-    sheet.freeze_panes = f"A{len(legend) + 2}"  # the titles stay in sight
+    sheet.freeze_panes = "A3" if legend else "A2"  # the titles stay in sight
     sheet.page_setup.orientation = "landscape"
     sheet.page_setup.fitToHeight = 0  # as many pages as it takes, each of the whole width
     sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
@@ -512,8 +519,9 @@ def _add_sheet(
         cell.font = Font(bold=True)
         cell.alignment = alignment
         titles.append(cell)
-    for line in (*legend, titles):  # after the widths, which stand before all rows
-        sheet.append(line)
+    if legend:  # after the widths, which stand before all rows
+        sheet.append([legend])
+    sheet.append(titles)
     for row in rows:
         cells = []
         for column, value in zip(columns, row, strict=False):

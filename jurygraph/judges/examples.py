@@ -204,8 +204,8 @@ _MIN_SCORES_PER_SLIP = 20
 
 def refuse_scores_off_scale(ratings: RatingsFile, scales: ScaleByDimension) -> None:
     """Raise `InputError` for a score off the scale of its dimension: more often the scale is wrong than the score."""
+    single_dimension = _find_single_dimension(ratings, scales)
     for dimension, (low, high) in scales.items():
-        single_dimension = _find_single_dimension(ratings, scales)
         scores = [
             (rating.score, location)
             for location, rating in ratings.rows

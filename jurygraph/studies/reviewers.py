@@ -240,11 +240,12 @@ def _mean_of_own_scores(
     """Return the mean of so many learned own scores, those of the least `order`, or of fewer where there are,
     [counts, n]."""
     means = np.full((len(counts), len(part.score)), np.nan)
+    leaves_one_out = bool(is_learned.all())
     for members in members_by_cluster(_reviewer_domain_numbers(part)):
         history = members[is_learned[members]]
         if not len(history):  # of a newcomer, who has no own scores to learn from
             continue
-        judged = members if is_learned.all() else members[~is_learned[members]]
+        judged = members if leaves_one_out else members[~is_learned[members]]
         for start in range(0, len(judged), _ROWS_PER_BATCH):
             rows = judged[start : start + _ROWS_PER_BATCH]
             is_same_group = part.group[rows, None] == part.group[history]

@@ -123,7 +123,7 @@ class RunIndex:
         self._connection.close()
 
     def fetch_rows(self, query: str, *values: Any) -> list[Any]:
-        return self._connection.execute(query, values).fetchall()
+        return list(self.iter_rows(query, *values))
 
     def iter_rows(self, query: str, *values: Any) -> Iterator[Any]:
         """Yield the rows as they are read: a hundred thousand and more take much memory at once."""
@@ -239,14 +239,14 @@ class RunIndex:
     def iter_packed_groups(self) -> Iterator[PackedGroupVerdicts]:
         """Yield the groups for a ranking, in any thread."""
         query = "SELECT plan, cells FROM present_groups"
-        for facts, cells in self._connection.execute(query):
+        for facts, cells in self.iter_rows(query):
             plan, *others = from_json(facts)
             yield PackedGroupVerdicts._make([DecisionKey(*plan), *others, decompress(cells)])
 
     def compared_responses(self) -> Iterator[ComparedResponse]:
         """Yield the responses for a comparison, in any thread."""
         query = "SELECT plan, rewards, verdicts FROM present_groups"
-        for facts, rewards, compressed_rows in self._connection.execute(query):
+        for facts, rewards, compressed_rows in self.iter_rows(query):
             _, task, task_cluster, names, agents, _ = from_json(facts)
             responses = zip(names, agents, from_json(rewards), strict=True)
             for row, (name, agent, reward) in enumerate(responses):

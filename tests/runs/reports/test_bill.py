@@ -174,8 +174,8 @@ class TestSources:
         with Run.open(tmp_path / "new") as run, closing(RunIndex(run)) as index:
             index.update()
             assert run_overview_context(index)["bill"] == again.bill.describe()
-            ((_, rows),) = read_agent_sheet(run, 8).values()
-            assert ("Cost", again.bill.describe()) in rows
+            (sheet,) = read_agent_sheet(run, 8).values()
+            assert ("Cost", again.bill.describe()) in sheet.rows
         third = score_for_costs(
             tmp_path / "third", more, priced_judge_config(server), branch=tmp_path / "new"
         )
