@@ -229,12 +229,12 @@ def select_ambiguous(
         bound = earlier.doubt_above if min_doubt is None else min_doubt
         names = [name for name, doubt in earlier.doubts.items() if doubt > bound]
         for rank, name in enumerate(names):
-            if name not in item_by_key and any(item.item == name for item in items):
-                raise InputError(
-                    f"--ambiguous: ITEMS name the agent of {quote(name)}, and its labels do not; leave it out of ITEMS "
-                    "(--column agent=C, or a column `agent`)"
-                )
             if name not in item_by_key:
+                if any(item.item == name for item in items):
+                    raise InputError(
+                        f"--ambiguous: ITEMS name the agent of {quote(name)}, and its labels do not; leave it out of "
+                        "ITEMS (--column agent=C, or a column `agent`)"
+                    )
                 raise InputError(
                     f"--ambiguous: ITEMS have no text of {quote(name)} (the item, with _ and its agent where ratings "
                     f"name one), but of {join_names(item_by_key)}; add it, or name the column of agents with "

@@ -674,10 +674,10 @@ def report_attacks(figures: Figures) -> Report:
     }
     labels = {name: name for name in figures_by_arm}
     labels[configured] += " (config)"
-    false_verdict_rates = {
-        label: _percent_cell(figures_by_arm[name]["attacks"]["verdicts"], 1.0)
-        for name, label in labels.items()
-    }
+    false_verdict_rates = {}
+    for name, label in labels.items():
+        share = figures_by_arm[name]["attacks"]["verdicts"]
+        false_verdict_rates[label] = _percent_cell(share, 1.0)
     plot = Plot.bars_of_estimates(
         "The share of false verdicts", "false verdicts", false_verdict_rates
     )
@@ -724,10 +724,10 @@ def _sections(figures: Figures, configured: Figures, labels: Mapping[str, str]) 
         f"with the defences of the config, {len(outcome_by_attack) - len(successful_attack_rows)} of "
         f"{len(outcome_by_attack)} attacks never pass"
     )
-    rows = [
-        [name, *figures["attacks"][name].values(), share["n"], _percent_cell(share)]
-        for name, share in successful_attack_rows
-    ]
+    rows = []
+    for name, share in successful_attack_rows:
+        properties = figures["attacks"][name].values()
+        rows.append([name, *properties, share["n"], _percent_cell(share)])
     header = ["the others, worst first", "suite", "kind", "language", "verdicts", "false"]
     yield ReportTable(header, rows, left=4, digits=1, most=_MAX_ATTACKS_LISTED)
 

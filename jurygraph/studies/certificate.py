@@ -240,10 +240,12 @@ def certify(
     for file in [*map(Path, people.labels if people else ()), attacks]:
         if file and file.is_file():  # else it is a label of the runs, whose heads vouch for it
             sections.append(f"{file}: SHA-256 {sha256_of_file(file)}")
-    verdicts_on_judges = [figure.conclusion for figure in figures if figure.conclusion] or [
-        f"{name}: whether it judges rightly cannot be concluded, since no labels of people are given "
-        "(--labels); the figures say how it behaves."
-    ]
+    verdicts_on_judges = [figure.conclusion for figure in figures if figure.conclusion]
+    if not verdicts_on_judges:
+        verdicts_on_judges = [
+            f"{name}: whether it judges rightly cannot be concluded, since no labels of people are given "
+            "(--labels); the figures say how it behaves."
+        ]
     return Report(
         {"runs": list(map(str, runs)), "summary": " ".join(summary), "figures": figures},
         sections,
@@ -294,10 +296,9 @@ def _noise_figures(
     """Yield measures of noise for each protocol and number of stakeholders, and the share of drifting weights in it."""
     report = measure_stability(read_presentations()).figures
     # with several judges or bands of quality, the last row of a protocol and size is of all
-    rows = {
-        (row["protocol"], row.get("stakeholders")): row
-        for row in [*report["noise"], *report["ratios"]]
-    }
+    rows = {}
+    for row in [*report["noise"], *report["ratios"]]:
+        rows[row["protocol"], row.get("stakeholders")] = row
     sizes = sorted((size or 0, protocol) for protocol, size in rows)
     max_size_by_protocol = {protocol: size for size, protocol in sizes}
     for (protocol, size), row in rows.items():

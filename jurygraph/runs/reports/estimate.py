@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -147,11 +146,10 @@ class CallCostEstimator:
 
     def _usage_cases_of(self, name: str | None, factor: float) -> tuple[ModelUsage, ...]:
         price = self._gateways[name].price
+        sums = np.rint(factor * self._sums[name]).astype(np.int64)
         return tuple(
             ModelUsage(calls, input_tokens, output_tokens, cost(price, input_tokens, output_tokens))
-            for calls, input_tokens, output_tokens in np.rint(factor * self._sums[name])
-            .astype(np.int64)
-            .tolist()
+            for calls, input_tokens, output_tokens in sums.tolist()
         )
 
 
@@ -165,11 +163,13 @@ def _messages_before_last_reply(request: Request) -> Sequence[Message]:
 
 def _sum_usage(usages: Sequence[ModelUsage]) -> ModelUsage:
     """Return the sum of loads; its cost is known if that of each with calls is."""
-    costs = [usage.cost for usage in usages if usage.calls] or [usages[0].cost]
+    costs = [usage.cost for usage in usages if usage.calls]
     total = None if None in costs else sum(cost or 0.0 for cost in costs)
-    calls, tokens_in, tokens_out = (
-        sum(map(attrgetter(name), usages)) for name in ("calls", "tokens_in", "tokens_out")
-    )
+    if not costs:
+        total = usages[0].cost
+    calls = sum(usage.calls for usage in usages)
+    tokens_in = sum(usage.tokens_in for usage in usages)
+    tokens_out = sum(usage.tokens_out for usage in usages)
     return ModelUsage(calls, tokens_in, tokens_out, total)
 
 
