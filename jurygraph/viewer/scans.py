@@ -4,6 +4,8 @@ The thread opens the run itself: a ledger belongs to the thread of the pages. Bo
 """
 
 import asyncio
+import ctypes
+import sys
 from collections.abc import Callable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from threading import Lock
@@ -15,6 +17,20 @@ from jurygraph.studies.ranking import AgentRanker
 from jurygraph.viewer.index import RunIndex
 
 T = TypeVar("T")
+_M_MMAP_THRESHOLD = -3
+"""Number of an option of glibc's `mallopt` (malloc.h)."""
+_LARGE_ARRAY_BYTES = 2**20
+
+
+def return_freed_arrays() -> None:
+    """Let large arrays of this process go back to the system when they are freed, where the C library is glibc.
+
+    With the first arrays of a ranking it would raise that size to 32 MB, and keep what is smaller: 35 MB of a run of
+    100,000 responses.
+    """
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if set_option is not None:
+        set_option(_M_MMAP_THRESHOLD, _LARGE_ARRAY_BYTES)
 
 
 class RunScanQueue:

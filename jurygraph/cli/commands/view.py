@@ -45,9 +45,11 @@ def view(
     from jurygraph.runs.run import Run
     from jurygraph.viewer.index import RunIndex
     from jurygraph.viewer.pages import DisplayedRun
+    from jurygraph.viewer.scans import return_freed_arrays
 
     if other is not None and other.resolve() == run.resolve():
         raise InputError(f"{other}: is named twice; name two runs, or one")
+    return_freed_arrays()
     with ExitStack() as exit_stack:
         runs = {}
         for letter, folder in zip("ab", [run, *([] if other is None else [other])], strict=False):

@@ -213,7 +213,8 @@ class RecordChain:
         self.settled = 0  # the last record that is no close record and no erasure
         self.erased: set[int] = set()
         self.texts = 0
-        self.known: dict[tuple[str, str], Any] = {}  # by kind and key, except calls
+        # by kind and key, except calls
+        self.known: dict[str, dict[str, Any]] = {kind: {} for kind in RECORD_KINDS}
         self.traces = 0
         self.changed_count = 0
         self.changed_texts: dict[int, str] = {}  # what is wrong with the first texts, by number
@@ -327,7 +328,7 @@ class RecordChain:
 
     @property
     def is_closed(self) -> bool:
-        return ("close", "") in self.known
+        return bool(self.known["close"])
 
     def _check_record_order(self, seq: int, kind: str, key: str, body: Any) -> None:
         require(kind in RECORD_KINDS and (kind == "run") == (seq == 1), "has no business there")
@@ -337,9 +338,9 @@ class RecordChain:
             not is_group_trace or body["group"] == seq - self._group.start + 1,
             "has another place in its group",
         )
-        is_repeated_record = kind not in ("call", "lookup", "group") and (kind, key) in self.known
+        is_repeated_record = kind not in ("call", "lookup", "group") and key in self.known[kind]
         if kind == "trace" and is_repeated_record and not self._has_base:
-            is_repeated_record = self.known[kind, key] != self._replaced
+            is_repeated_record = self.known[kind][key] != self._replaced
         require(
             kind == "erasure" or not (is_repeated_record or self.is_closed),
             "is after the end, or twice",
@@ -363,9 +364,9 @@ class RecordChain:
             self.erased.update(body["ids"])
         if kind == "trace":
             self.read(kind, key, body)
-            self.known[kind, key] = self._group.start - 1
+            self.known[kind][key] = self._group.start - 1
         elif kind not in ("call", "lookup"):
-            self.known[kind, key] = self.read(kind, key, body)
+            self.known[kind][key] = self.read(kind, key, body)
         if kind not in ("close", "erasure"):
             self.settled = seq
 
@@ -424,10 +425,10 @@ class Ledger(RecordChain):
             self._task = key
         elif kind == "trace":
             task = self.tasks.setdefault(key, self._task)
-            specs = self.known["decision", self.known["task", task]["decision"]]["specs"]
+            specs = self.known["decision"][self.known["task"][task]["decision"]]["specs"]
             self.rewards[key] = [task, *check_reward(body["reward"], specs)]
             if self.base is None:
-                questions = self.known["survey", self.known["task", task]["survey"]]
+                questions = self.known["survey"][self.known["task"][task]["survey"]]
                 self.shown[key] = StoredTrace.read(body, len(self.links) << TEXT_BITS, questions)
         if kind == "survey":
             return [question["id"] for question in body["questions"]]
