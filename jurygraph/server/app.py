@@ -68,9 +68,7 @@ class RewardServer:
         self._paths = set()
         for protocol in PROTOCOL_CLASSES:
             self._paths.add(protocol.path)
-            request_handler = partial(
-                self._handle_reward_request, protocol(settings, service.plans)
-            )
+            request_handler = partial(self._handle_reward_request, protocol(service))
             self.app.router.add_post(protocol.path, request_handler)
         for path, show in (
             (_LIVENESS_PATH, self._show_health),
@@ -154,14 +152,12 @@ class RewardServer:
                 raise RequestRefusedError(
                     400, f"Idempotency-Key: write 1 to {MAX_IDEMPOTENCY_KEY_LENGTH} characters"
                 )
-            body = await request.read()
-            settings = self._service.settings
-            content = _parse_json_body(body, settings.max_nesting_depth)
+            body = await _read_body(request)
+            content = _parse_json_body(body, self._service.settings.max_nesting_depth)
             if overload is not None and not self._completes_waiting_cohorts(protocol, content):
                 raise overload
-            has_cohort = isinstance(content, dict) and content.get("cohort") is not None
-            waits_for_cohort = has_cohort or settings.group_size is not None
             start = partial(self._work, protocol, content)
+            waits_for_cohort = protocol.names_cohort(content)
             work = self._requests.open(protocol.path, key, body, start, waits_for_cohort)
             return _to_http_response(await self._wait_for_reply(work))
         finally:
@@ -236,6 +232,16 @@ class RewardServer:
 
     async def _show_description(self, request: web.Request) -> web.StreamResponse:
         return web.json_response(openapi_document())
+
+
+async def _read_body(request: web.Request) -> bytes:
+    """Return a body, decompressed. Raises `RequestRefusedError` with status 400 where its headers do not fit it."""
+    try:
+        return await request.read()
+    except web.RequestPayloadError:
+        raise RequestRefusedError(
+            400, "the body is not encoded as its headers say; send JSON, or compress it as they say"
+        ) from None
 
 
 def _parse_json_body(body: bytes, max_depth: int) -> Any:
