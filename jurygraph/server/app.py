@@ -104,6 +104,11 @@ class RewardServer:
             response = _to_http_response(HttpAnswer(refused.status, _error_body(problem)))
         except RequestRefusedError as refused:
             response = _to_http_response(_refusal_reply(refused))
+        except web.RequestPayloadError:
+            request.content.feed_eof()  # else aiohttp reads on, and logs the error as its own
+            problem = "the body is not encoded as its headers say; send plain JSON, or name its compression"
+            response = _to_http_response(HttpAnswer(400, _error_body(problem)))
+            response.force_close()  # where the next request begins is not known
         path = request.path if request.path in self._paths else "other"
         self._metrics.observe(path, response.status, perf_counter() - started)
         response.headers["X-Content-Type-Options"] = "nosniff"
@@ -152,7 +157,7 @@ class RewardServer:
                 raise RequestRefusedError(
                     400, f"Idempotency-Key: write 1 to {MAX_IDEMPOTENCY_KEY_LENGTH} characters"
                 )
-            body = await _read_body(request)
+            body = await request.read()
             content = _parse_json_body(body, self._service.settings.max_nesting_depth)
             if overload is not None and not self._completes_waiting_cohorts(protocol, content):
                 raise overload
@@ -232,16 +237,6 @@ class RewardServer:
 
     async def _show_description(self, request: web.Request) -> web.StreamResponse:
         return web.json_response(openapi_document())
-
-
-async def _read_body(request: web.Request) -> bytes:
-    """Return a body, decompressed. Raises `RequestRefusedError` with status 400 where its headers do not fit it."""
-    try:
-        return await request.read()
-    except web.RequestPayloadError:
-        raise RequestRefusedError(
-            400, "the body is not encoded as its headers say; send JSON, or compress it as they say"
-        ) from None
 
 
 def _parse_json_body(body: bytes, max_depth: int) -> Any:
