@@ -25,9 +25,8 @@ def openapi_document() -> JsonFields:
         ],
         ref_template="#/components/schemas/{model}",
     )
-    schemas["$defs"]["Task"]["required"].remove(
-        "id"
-    )  # `complete_task_content` names a task without one
+    # `complete_task_content` names a task without one
+    schemas["$defs"]["Task"]["required"].remove("id")
     paths = {}
     for protocol in PROTOCOL_CLASSES:
         reference = references[protocol.body, "validation"]
