@@ -489,7 +489,7 @@ MIXED = {
 
 def test_every_reply_names_all_components_which_trainers_take_of_the_first() -> None:
     rubric = {"rubric": TASK["rubric"]}
-    samples = [
+    samples: list[tuple[dict[str, Any], str, list[float | None], list[float]]] = [
         # the task's fields, text, values as /get_reward and as /verify have them
         ({"reference": "9"}, "9 words", [1.0, None], [1.0, 0.0]),
         (rubric, "9 words", [None, 0.09], [0.0, 0.09]),
