@@ -261,6 +261,8 @@ class JuryScorer:
             # by its task's id, a digest of what it contains, nobody finds the row
             for group, members in zip(batch.groups, batch.members, strict=True):
                 if repr(group.task.id) in str(error):
+        if not batch.groups:
+            return []
                     raise PlanError(f"{batch.describe(members[0])}: {error}") from error
             raise
         return self._finish_batch(batch, traces, columns)
@@ -304,7 +306,7 @@ class JuryScorer:
                 f"the data set has {format_value(row, 60)} in the place of a row; give a list of rows, each a mapping, "
                 "or a datasets.Dataset"
             )
-        cells = dict(row)
+        cells = {name: _read_cells(cell) for name, cell in row.items()}
         if "prompt" not in cells:
             names = ", ".join(sorted(cells)) or "none"
             raise InputError(f"row {index + 1} of the data set: has no `prompt`; it has {names}")
@@ -343,8 +345,9 @@ class JuryScorer:
         def describe(index: int) -> str:
             return describe_row(index, prompts[index])
 
-        self._check_columns(columns, len(prompts), describe)
-        rows = list(_read_rows(columns, len(prompts)))
+        cells = {name: _read_cells(values) for name, values in columns.items()}
+        self._check_columns(cells, len(prompts), describe)
+        rows = list(_read_rows(cells, len(prompts)))
         tasks = self._read_tasks(prompts, rows, describe)
         refuse_unnamed_columns(self.jury.open(), tasks, rows, self._columns, describe)
         self._warn_of_differing_ids(prompts, tasks)
@@ -402,7 +405,7 @@ class JuryScorer:
         """
         for part, column in self._columns.items():
             values = columns.get(column) if column is not None else None
-            if not isinstance(values, list | tuple):
+            if not isinstance(values, list):
                 continue
             if len(values) != size:
                 problem = f"has {len(values)} values, and there are {size} prompts"
@@ -659,7 +662,7 @@ def _read_rows(columns: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]
     lists = {
         name: values
         for name, values in columns.items()
-        if isinstance(values, list | tuple) and len(values) == size
+        if isinstance(values, list) and len(values) == size
     }
     for index in range(size):
         yield {name: values[index] for name, values in lists.items()}
@@ -674,6 +677,15 @@ def _measure_call(
     yield "degraded", statuses.count("degraded") / len(traces)
     findings = count_trace_findings(traces)
     if findings.quotable:
+def _read_cells(values: Any) -> Any:
+    """Return a column as a list, also an array of NumPy, pandas or torch, or a `datasets.Column`; other values as they
+    are, images among them."""
+    if getattr(values, "ndim", None) in (0, 1):
+        return values.tolist()
+    is_column = isinstance(values, Sequence) and not isinstance(values, str | bytes)
+    return list(values) if is_column else values
+
+
         yield "unsupported", findings.unsupported / findings.quotable
     yield from _measure_replies(traces, is_free)
     if missing_count := sum(map(_states_no_answer, traces)):

@@ -9,12 +9,14 @@ import logging
 import os
 import pickle
 import re
+from collections import UserList
 from collections.abc import Iterator
 from functools import partial, wraps
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import jurygraph as jg
@@ -880,6 +882,28 @@ def test_the_rows_of_a_data_set_are_checked_before_a_training(opened: list[JuryR
                 right | {"points": " "},
                 {"prompt": "Thank Ann.", "solution": None, "points": "Short?\nShort?"},
                 {"prompt": "Thank Bo.", "solution": None, "points": None},
+@all_rows(
+    "column",
+    [np.array([4, 5]), np.array(["4", "5"], dtype=object), UserList(["4", "5"]), ("4", "5")],
+)
+def test_a_column_may_be_an_array_or_another_sequence(column: Any) -> None:
+    function = reward_function({"evaluators": ["maths.accuracy"]}, reference="sol")
+    assert call(function, ["2 + 2?", "2 + 3?"], ["4", "4"], sol=column) == [1.0, 0.0]
+    function.check({"prompt": "2 + 2?", "sol": cell} for cell in column)
+    with pytest.raises(InputError, match="column 'sol' has 2 values, and there are 1 prompts"):
+        call(function, ["2 + 2?"], ["4"], sol=column)
+    function.close()
+
+
+def test_a_call_without_samples_has_no_rewards(opened: list[JuryReward]) -> None:
+    trainer = Trainer()
+    functions: list[Any] = reward_functions(CONFIG, beside=[form])
+    opened.append(functions[0])
+    assert call(functions[0], [], [], **trainer.columns()) == []
+    assert functions[1](prompts=[], completions=[], **trainer.columns()) == []
+    assert (trainer.metrics, trainer.extra) == ({}, {})
+
+
                 {"solution": "4", "points": None},
             ]
         )
