@@ -24,6 +24,8 @@ FailedRewardRule = FailedRewardRuleName | float
 _FAILED_REWARD_RULE_NAMES: tuple[FailedRewardRuleName, ...] = get_args(FailedRewardRuleName)
 MAX_GROUPS_WITHOUT_REWARD = 3
 """Groups in a row without a single reward after which a training is stopped."""
+MAX_SAMPLES_WITHOUT_REWARD = 24
+"""The same of samples that come alone: a prompt that the judge cannot take fails all of its group, and is no outage."""
 
 
 def read_failed_reward_rule(
@@ -159,9 +161,15 @@ class OutageGuard:
         self._in_a_row = 0
 
     def observe(
-        self, rewards: Sequence[float | None], why: str = "", task: Task | None = None
+        self,
+        rewards: Sequence[float | None],
+        why: str = "",
+        task: Task | None = None,
+        unit: Literal["groups", "samples"] = "groups",
     ) -> None:
         """Take in the rewards of a group before failed ones are filled in. Raises `NoRewardError` for one too many.
+
+        By the unit `samples` it is a single one, of which more may fail.
 
         They may be those of all groups judged at the same time, where the judge works. `why` follows the problem in
         its message, and then the beginning of the prompt of `task`: a server, whose callers are others, gives none.
@@ -170,9 +178,9 @@ class OutageGuard:
             self._in_a_row = 0
             return
         self._in_a_row += 1
-        if self._in_a_row < self._most:
+        if self._in_a_row < (self._most if unit == "groups" else MAX_SAMPLES_WITHOUT_REWARD):
             return
-        problem = f"{self._in_a_row} groups in a row got no reward at all{why}"
+        problem = f"{self._in_a_row} {unit} in a row got no reward at all{why}"
         if task is not None:
             prompt = shorten(query_to_text(task.query))
             problem += f"; the last one's prompt begins with {prompt!r}"

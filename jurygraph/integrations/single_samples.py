@@ -40,7 +40,7 @@ async def judge_sample(
     if rewards == [None] and has_nothing_to_judge_by(jury.open(), task):
         fields = " or ".join(list_task_fields(jury.open()))
         why = f": the task has no {fields} to be judged by; {fields_hint}"
-    jury.outages.observe(rewards, why, task)
+    jury.outages.observe(rewards, why, task, "samples")
     setting = f"`failed` is `raise`{', by `auto`' if failed == 'auto' else ''}"
     (value,) = fill_failed(rewards, rule, why=why, setting=setting).values
     assert value is not None, "neither rule leaves a reward out"

@@ -66,8 +66,10 @@ RewardFunction = Callable[..., Sequence[float | None] | Awaitable[Sequence[float
 
 FIRST_VERSION_WITH_MASK = (1, 6)
 """TRL's first version that leaves out a row without any reward (PR 5902); before, its reward was 0."""
-_TRAINERS_WITHOUT_MASK = ("SDPO", "OnlineDPO", "NashMD", "XPO")
-"""Beginnings of the names of trainers that sum with `nansum` and mask nothing, in trl 1.16, too."""
+_MODULES_WITH_MASK = frozenset({"trl.trainer.grpo_trainer", "trl.trainer.rloo_trainer"})
+_METHODS_OF_MASK = ("_calculate_rewards", "_generate_and_score_completions")
+"""What decides over None in a trainer: a class with one of its own may sum with a plain `nansum`, as does TRL's
+GRPOWithReplayBufferTrainer (1.13.0, 362)."""
 _MAX_CALLS_KEPT = 64
 """Calls that wait for the other functions; of a trainer that never calls these, the last ones are kept."""
 _MAX_ROWS_LISTED = 5
@@ -86,7 +88,7 @@ class TrainerSettings(NamedTuple):
     wrapped_function_count: int = 0
     """Functions that return None where the judge failed (`reward_functions`)."""
     group_sizes: tuple[int, ...] = ()
-    has_trainer_nan_masking: bool = True
+    has_trainer_nan_masking: bool = False
     normalize: AdvantageNormalization | None = "std"
     """None where the advantages of a group depend on other groups."""
     is_evaluating: bool = False
@@ -97,7 +99,7 @@ def read_trainer_settings(log_metric: Any) -> TrainerSettings:
     trainer = getattr(log_metric, "__self__", None)
     is_training = getattr(getattr(trainer, "model", None), "training", None)
     settings = TrainerSettings(
-        has_trainer_nan_masking=_has_trainer_nan_masking(type(trainer)),
+        has_trainer_nan_masking=_has_trainer_nan_masking(trainer),
         is_evaluating=is_training is False,
     )
     functions = getattr(trainer, "reward_funcs", None)
@@ -121,8 +123,12 @@ def _group_size_names(is_training: Any) -> tuple[str, ...]:
     return "num_generations", "num_generations_eval"
 
 
-def _has_trainer_nan_masking(trainer: type) -> bool:
-    if any(base.__name__.startswith(_TRAINERS_WITHOUT_MASK) for base in trainer.__mro__):
+def _has_trainer_nan_masking(trainer: Any) -> bool:
+    """Return whether a trainer leaves out rows by methods that are known to do so, those of TRL's GRPO or RLOO."""
+    modules = {
+        getattr(getattr(trainer, name, None), "__module__", None) for name in _METHODS_OF_MASK
+    }
+    if not modules <= _MODULES_WITH_MASK:
         return False
     version = getattr(sys.modules.get("trl"), "__version__", None)
     if not isinstance(version, str):
@@ -255,6 +261,8 @@ class JuryScorer:
         self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]
     ) -> RewardValues:
         batch = self._read_trainer_batch(prompts, completions, columns)
+        if not batch.groups:
+            return []
         try:
             traces = await self.jury.score(batch.groups)
         except PlanError as error:
@@ -304,7 +312,7 @@ class JuryScorer:
                 f"the data set has {format_value(row, 60)} in the place of a row; give a list of rows, each a mapping, "
                 "or a datasets.Dataset"
             )
-        cells = dict(row)
+        cells = {name: _read_cells(cell) for name, cell in row.items()}
         if "prompt" not in cells:
             names = ", ".join(sorted(cells)) or "none"
             raise InputError(f"row {index + 1} of the data set: has no `prompt`; it has {names}")
@@ -343,8 +351,9 @@ class JuryScorer:
         def describe(index: int) -> str:
             return describe_row(index, prompts[index])
 
-        self._check_columns(columns, len(prompts), describe)
-        rows = list(_read_rows(columns, len(prompts)))
+        cells = {name: _read_cells(values) for name, values in columns.items()}
+        self._check_columns(cells, len(prompts), describe)
+        rows = list(_read_rows(cells, len(prompts)))
         tasks = self._read_tasks(prompts, rows, describe)
         refuse_unnamed_columns(self.jury.open(), tasks, rows, self._columns, describe)
         self._warn_of_differing_ids(prompts, tasks)
@@ -402,7 +411,7 @@ class JuryScorer:
         """
         for part, column in self._columns.items():
             values = columns.get(column) if column is not None else None
-            if not isinstance(values, list | tuple):
+            if not isinstance(values, list):
                 continue
             if len(values) != size:
                 problem = f"has {len(values)} values, and there are {size} prompts"
@@ -436,8 +445,11 @@ class JuryScorer:
         if rule != "mask":
             return rule
         if not trainer.has_trainer_nan_masking:
-            problem = "failed: is `mask`, and this trainer has none: None would count as 0"
-            raise InputError(f"{problem}; write `auto` or `neutral`")
+            problem = (
+                "failed: is `mask`, and no trainer that has one is seen: None would count as 0"
+            )
+            hint = "write `auto` or `neutral`, or `none` if yours leaves out rows without a reward"
+            raise InputError(f"{problem}; {hint}")
         count = 0 if trainer.functions is None else trainer.functions - 1
         if count > trainer.wrapped_function_count:
             problem = f"the trainer has {count} other reward functions, and TRL counts None as 0 beside them"
@@ -591,7 +603,18 @@ class JuryScorer:
         self, rewards: RewardValues, batch: "_TrainerBatch", why: str
     ) -> FilledRewards:
         normalize = batch.trainer.normalize
+        if self._failed == "auto" and batch.rule == "neutral":
+            why += "; `auto` is `neutral`, as no trainer with a mask is seen: `none` gives None"
         filled_rewards = fill_failed(rewards, batch.rule, normalize=normalize or "std", why=why)
+        if (
+            filled_rewards.filled
+            and batch.rule == "neutral"
+            and not (self._group_size or batch.trainer.group_sizes)
+        ):
+            self._warn_once(
+                "a failed reward got the mean of those of its prompt in the call (said once), which may be a part of "
+                "its group; set `group_size`, so that a part is refused"
+            )
         is_sum = batch.trainer.functions not in (None, 1)
         if filled_rewards.filled and (normalize is None or is_sum):
             # it depends on other groups, or other functions
@@ -654,12 +677,21 @@ def _describe_doubts(jury: Jury, task: Task) -> Iterator[str]:
             yield f"{name}: a reference {doubt}"
 
 
+def _read_cells(values: Any) -> Any:
+    """Return a column as a list, also an array of NumPy, pandas or torch, or a `datasets.Column`; other values as they
+    are, images among them."""
+    if getattr(values, "ndim", None) in (0, 1):
+        return values.tolist()
+    is_column = isinstance(values, Sequence) and not isinstance(values, str | bytes)
+    return list(values) if is_column else values
+
+
 def _read_rows(columns: Mapping[str, Any], size: int) -> Iterator[dict[str, Any]]:
     """Yield the row of each sample: the values of those columns that have one for each."""
     lists = {
         name: values
         for name, values in columns.items()
-        if isinstance(values, list | tuple) and len(values) == size
+        if isinstance(values, list) and len(values) == size
     }
     for index in range(size):
         yield {name: values[index] for name, values in lists.items()}
@@ -825,9 +857,9 @@ def reward_function(
     `reference`, `rubric` and `stakeholders` are names of columns of the data set, and `task_id` that of the tasks' ids.
     Equal prompts in a call are one group, or several of `group_size` samples, by default the trainer's. What is scored
     is stored in the run `record`, with the trainer's step as the label `step`. With a file of `plans`, as `jurygraph
-    plan` makes it, a row needs its task's id alone. `failed` says what a failed reward becomes: `auto` is the trainer's
-    own mask where it has one, else `neutral`. `name` begins what the trainer logs. For other functions use
-    `reward_functions`, which takes the same arguments and makes this one with those in `beside`.
+    plan` makes it, a row needs its task's id alone. `failed` says what a failed reward becomes: `auto` is the mask of
+    TRL's GRPO and RLOO where one of them is seen, else `neutral`. `name` begins what the trainer logs. For other
+    functions use `reward_functions`, which takes the same arguments and makes this one with those in `beside`.
 
     Raises InputError for a wrong argument.
     """

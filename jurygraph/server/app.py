@@ -68,9 +68,7 @@ class RewardServer:
         self._paths = set()
         for protocol in PROTOCOL_CLASSES:
             self._paths.add(protocol.path)
-            request_handler = partial(
-                self._handle_reward_request, protocol(settings, service.plans)
-            )
+            request_handler = partial(self._handle_reward_request, protocol(service))
             self.app.router.add_post(protocol.path, request_handler)
         for path, show in (
             (_LIVENESS_PATH, self._show_health),
@@ -106,6 +104,11 @@ class RewardServer:
             response = _to_http_response(HttpAnswer(refused.status, _error_body(problem)))
         except RequestRefusedError as refused:
             response = _to_http_response(_refusal_reply(refused))
+        except web.RequestPayloadError:
+            request.content.feed_eof()  # else aiohttp reads on, and logs the error as its own
+            problem = "the body is not encoded as its headers say; send plain JSON, or name its compression"
+            response = _to_http_response(HttpAnswer(400, _error_body(problem)))
+            response.force_close()  # where the next request begins is not known
         path = request.path if request.path in self._paths else "other"
         self._metrics.observe(path, response.status, perf_counter() - started)
         response.headers["X-Content-Type-Options"] = "nosniff"
@@ -155,13 +158,11 @@ class RewardServer:
                     400, f"Idempotency-Key: write 1 to {MAX_IDEMPOTENCY_KEY_LENGTH} characters"
                 )
             body = await request.read()
-            settings = self._service.settings
-            content = _parse_json_body(body, settings.max_nesting_depth)
+            content = _parse_json_body(body, self._service.settings.max_nesting_depth)
             if overload is not None and not self._completes_waiting_cohorts(protocol, content):
                 raise overload
-            has_cohort = isinstance(content, dict) and content.get("cohort") is not None
-            waits_for_cohort = has_cohort or settings.group_size is not None
             start = partial(self._work, protocol, content)
+            waits_for_cohort = protocol.names_cohort(content)
             work = self._requests.open(protocol.path, key, body, start, waits_for_cohort)
             return _to_http_response(await self._wait_for_reply(work))
         finally:

@@ -6,20 +6,30 @@ from pydantic.json_schema import models_json_schema
 
 from jurygraph.schema import Trace
 from jurygraph.schema.frozen_model import JsonFields
-from jurygraph.server.protocols import PROTOCOL_CLASSES, ScoreProtocol
+from jurygraph.server.protocols import (
+    PROTOCOL_CLASSES,
+    EndpointProtocol,
+    NemoGymProtocol,
+    OpenRlhfProtocol,
+    ScoreProtocol,
+    SlimeProtocol,
+)
 
 
 def openapi_document() -> JsonFields:
     """Return the OpenAPI document."""
-    bodies = [protocol.body for protocol in PROTOCOL_CLASSES]
     references, schemas = models_json_schema(
-        [(model, "validation") for model in (Trace, *bodies)],
+        [
+            (Trace, "serialization"),
+            *((protocol.body, "validation") for protocol in PROTOCOL_CLASSES),
+        ],
         ref_template="#/components/schemas/{model}",
     )
+    # `complete_task_content` names a task without one
+    schemas["$defs"]["Task"]["required"].remove("id")
     paths = {}
     for protocol in PROTOCOL_CLASSES:
         reference = references[protocol.body, "validation"]
-        reply = _SCORE_REPLY_SCHEMA if protocol is ScoreProtocol else {}
         paths[protocol.path] = {
             "post": {
                 "summary": (protocol.__doc__ or "").strip(),
@@ -29,7 +39,10 @@ def openapi_document() -> JsonFields:
                     "content": _json_media_content(reference),
                 },
                 "responses": {
-                    "200": {"description": "rewards", "content": _json_media_content(reply)},
+                    "200": {
+                        "description": "rewards",
+                        "content": _json_media_content(_REPLY_SCHEMA_BY_PROTOCOL[protocol]),
+                    },
                     "default": {
                         "description": "no rewards, and why",
                         "content": _json_media_content(_ERROR_REPLY_SCHEMA),
@@ -70,6 +83,7 @@ _ERROR_REPLY_SCHEMA = {
     "properties": {"error": {"type": "string"}},
     "required": ["error"],
 }
+_NUMBERS_SCHEMA = {"type": "array", "items": {"type": "number"}}
 _SCORE_REPLY_SCHEMA = {
     "type": "object",
     "properties": {
@@ -79,6 +93,38 @@ _SCORE_REPLY_SCHEMA = {
         "factor": {"type": ["number", "null"]},
     },
     "required": ["traces", "rewards", "filled", "factor"],
+}
+_OPENRLHF_REPLY_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "rewards": _NUMBERS_SCHEMA,
+        "scores": _NUMBERS_SCHEMA,
+        "extra_logs": {
+            "type": "object",
+            "properties": {"coverage": _NUMBERS_SCHEMA, "filled": _NUMBERS_SCHEMA},
+            "required": ["coverage", "filled"],
+            "additionalProperties": _NUMBERS_SCHEMA,
+            "description": "Components too; NaN, as Python's json writes it, where one has no value.",
+        },
+    },
+    "required": ["rewards", "scores", "extra_logs"],
+}
+_NEMO_GYM_REPLY_SCHEMA = {
+    "allOf": [{"$ref": "#/components/schemas/VerifyBody"}],
+    "properties": {
+        "reward": {"type": "number"},
+        "reward_components": {"type": "object", "additionalProperties": {"type": "number"}},
+        "failure_reason": {"type": "string"},
+        "_ng_failure_class": {"const": "judge_failed"},
+        "_ng_failure_judge_error": {"type": "string"},
+    },
+    "required": ["reward", "reward_components"],
+}
+_REPLY_SCHEMA_BY_PROTOCOL: dict[type[EndpointProtocol], JsonFields] = {
+    ScoreProtocol: _SCORE_REPLY_SCHEMA,
+    OpenRlhfProtocol: _OPENRLHF_REPLY_SCHEMA,
+    SlimeProtocol: {"type": "number"},
+    NemoGymProtocol: _NEMO_GYM_REPLY_SCHEMA,
 }
 
 

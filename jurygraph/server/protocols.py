@@ -12,6 +12,7 @@ refuses the request. NeMo Gym has a flag, which not every trainer of it honours,
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from math import fsum, nan
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
@@ -27,11 +28,10 @@ from jurygraph.integrations.samples import (
 )
 from jurygraph.interchange.traces import trace_to_json_line
 from jurygraph.messages import Problem, describe_value, validate
-from jurygraph.schema import Response, Task
+from jurygraph.schema import Response, Task, Trace
 from jurygraph.schema.frozen_model import Count, FrozenModel, Id, JsonMapping, JsonObject
-from jurygraph.server.reward_service import ScoredSubmission, Submission
-from jurygraph.server.settings import RequestRefusedError, ServerSettings
-from jurygraph.server.task_plans import TaskPlans
+from jurygraph.server.reward_service import RewardService, ScoredSubmission, Submission
+from jurygraph.server.settings import RequestRefusedError
 
 
 class CohortBody(FrozenModel):
@@ -108,9 +108,10 @@ class EndpointProtocol(ABC):
     automatic_cohort_rule: ClassVar[FailedRewardRule] = "neutral"
     masking_rules: ClassVar[tuple[FailedRewardRule, ...]] = ()
 
-    def __init__(self, settings: ServerSettings, plans: TaskPlans) -> None:
-        self._settings = settings
-        self._plans = plans
+    def __init__(self, service: RewardService) -> None:
+        self._settings = service.settings
+        self._plans = service.plans
+        self._component_names = service.component_names
 
     @abstractmethod
     def read(self, content: Any) -> list[Submission]:
@@ -119,6 +120,10 @@ class EndpointProtocol(ABC):
     @abstractmethod
     def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:
         """Return the reply to a body whose submissions are scored."""
+
+    def names_cohort(self, content: Any) -> bool:
+        """Return whether a body, which may be wrong, has members of a cohort: two of them may be equal."""
+        return self._settings.group_size is not None
 
     def choose_failed_reward_rule(self, submission: Submission) -> FailedRewardRule:
         """Return what a failed reward of a submission becomes; a mask that the protocol does not have refuses it."""
@@ -153,6 +158,10 @@ class ScoreProtocol(EndpointProtocol):
     body = ScoreBody
     automatic_rule = automatic_cohort_rule = "none"
     masking_rules = ("none", "mask")
+
+    def names_cohort(self, content: Any) -> bool:
+        """Return whether a body names its cohort itself."""
+        return isinstance(content, dict) and content.get("cohort") is not None
 
     def read(self, content: Any) -> list[Submission]:
         """Return the submission of a body."""
@@ -218,19 +227,22 @@ class OpenRlhfProtocol(EndpointProtocol):
         return submissions
 
     def write(self, content: Any, scored: Sequence[ScoredSubmission]) -> bytes:
-        """Return rewards, and as logs the coverage, whether a reward was filled in, and components that all have."""
+        """Return rewards, and as logs the coverage, whether a reward was filled in, and every component.
+
+        OpenRLHF batches logs by the names of the first sample, so that each has all: NaN where there is no value, which
+        its client reads, while a null would stop it.
+        """
         traces = [trace for sample in scored for trace in sample.traces]
         rewards = [reward for sample in scored for reward in sample.rewards]
         logged_values = {
             "coverage": [trace.reward.coverage for trace in traces],
             "filled": [float(trace.reward.value is None) for trace in traces],
         }
-        for name in traces[0].reward.components:
+        for name in self._component_names:
             values = [trace.reward.components.get(name) for trace in traces]
-            present = [value for value in values if value is not None]
-            if len(present) == len(values):
-                logged_values[name] = present
-        return _to_json_bytes({"rewards": rewards, "scores": rewards, "extra_logs": logged_values})
+            logged_values[name] = [nan if value is None else value for value in values]
+        reply = {"rewards": rewards, "scores": rewards, "extra_logs": logged_values}
+        return _to_json_bytes(reply, allow_nan=True)
 
 
 class SlimeProtocol(EndpointProtocol):
@@ -261,8 +273,9 @@ class NemoGymProtocol(EndpointProtocol):
         body = _validate_body(VerifyBody, content)
         response = _read_openai_output(body.response)
         size = self._settings.group_size
-        if body.task_id is not None and self._plans.has(body.task_id):
-            return [Submission(task_id=body.task_id, responses=[response], cohort_size=size)]
+        if body.task_id is not None and self._plans.has_tasks_file:
+            task_id = self._plans.find(body.task_id).task.id
+            return [Submission(task_id=task_id, responses=[response], cohort_size=size)]
         prompt = body.responses_create_params.get("input")
         if not isinstance(prompt, str | list):
             raise RequestRefusedError(
@@ -281,14 +294,18 @@ class NemoGymProtocol(EndpointProtocol):
         """Return the row with the reward and its components; a failed judge is named, and masked by that rule."""
         trace = scored[0].traces[0]
         reward = scored[0].rewards[0]
-        # NeMo Gym requires the same keys of every task, and numbers: one that does not apply adds nothing to the reward
+        is_failed = trace.reward.value is None
+        value = 0.0 if reward is None else reward
+        # NeMo Gym requires the same names of every row, and reads no NaN: a failed reward has the means of its group,
+        # which are no other's loss
+        source_traces = scored[0].group_traces if is_failed else [trace]
+        judged_traces = [source for source in source_traces if source.reward.value is not None]
         components = {
-            name: 0.0 if value is None else value for name, value in trace.reward.components.items()
+            name: _mean_of_component(name, judged_traces) if judged_traces else value
+            for name in self._component_names
         }
-        reply = {**content, "reward": 0.0 if reward is None else reward}
-        if trace.reward.value is not None:
-            reply["reward_components"] = components
-        else:
+        reply = {**content, "reward": value, "reward_components": components}
+        if is_failed:
             reason = first_failure([trace]) or "the judge gave no reward"
             reply["failure_reason"] = reason
             reply["_ng_failure_class"] = "judge_failed"
@@ -308,8 +325,13 @@ PROTOCOL_CLASSES = (
 )
 
 
-def _to_json_bytes(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+def _mean_of_component(name: str, traces: Sequence[Trace]) -> float:
+    """Return the mean of a component, 0 where it does not apply: there it adds nothing to the reward."""
+    return fsum(trace.reward.components.get(name) or 0.0 for trace in traces) / len(traces)
+
+
+def _to_json_bytes(value: Any, allow_nan: bool = False) -> bytes:
+    return json.dumps(value, separators=(",", ":"), allow_nan=allow_nan).encode()
 
 
 def _validate_body(model: Any, content: Any) -> Any:

@@ -6,13 +6,14 @@ the jury.
 
 import asyncio
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
+from jurygraph.decision.recipe import component_names
 from jurygraph.errors import RUN_ENDING, JurygraphError, NoRewardError
 from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import (
@@ -29,8 +30,13 @@ from jurygraph.messages import quote
 from jurygraph.runs.open_ended_recorder import GroupName
 from jurygraph.runs.reports.summary import count_trace_findings
 from jurygraph.runs.workflows.plans_file import PlannedTask, PlansFile
-from jurygraph.schema import Response, Task, Trace
-from jurygraph.server.cohorts import CohortKey, CohortTable, CohortTraces
+from jurygraph.schema import Response, Task, Trace, digest_of
+from jurygraph.server.cohorts import (
+    CohortKey,
+    CohortTable,
+    CohortTraces,
+    response_content_digest,
+)
 from jurygraph.server.group_scorer import GroupScorer
 from jurygraph.server.settings import (
     CODE_BATCH_WINDOW_SECONDS,
@@ -61,13 +67,14 @@ class Submission(NamedTuple):
 class ScoredSubmission(NamedTuple):
     """The traces and the rewards of a submission, in its order.
 
-    `filled` and `factor` are those of its whole group (see `FilledRewards`).
+    `filled` and `factor` are those of its whole group (see `FilledRewards`), which has the `group_traces`.
     """
 
     traces: list[Trace]
     rewards: list[float | None]
     filled: int
     factor: float | None
+    group_traces: list[Trace]
 
 
 @dataclass
@@ -108,11 +115,17 @@ class RewardService:
         self.failure_counts: Counter[tuple[str, str, str]] = Counter()
         self._last_outage: str | None = None
         """Why groups got no rewards; None since one got some."""
+        records = {name: evaluator.record for name, evaluator in jury.evaluators.items()}
+        self.component_names = component_names(jury.config, records)
+        """Every component that a reward of the jury can have: a task may lack some."""
         self._compares = compares_responses(jury)
         self._locks = WeakValueDictionary[GroupName, asyncio.Lock]()
         self._missing_step_warning = MissingStepWarning()
         self._group_guard = OutageGuard()
-        self._single_guard = OutageGuard(MAX_GROUPS_WITHOUT_REWARD * SINGLE_RESPONSES_PER_GROUP)
+        max_single_responses = MAX_GROUPS_WITHOUT_REWARD * SINGLE_RESPONSES_PER_GROUP
+        self._single_guard = OutageGuard(max_single_responses)
+        self._unrewarded_digests = deque[str](maxlen=max_single_responses)
+        """The groups without a reward since the last one with some."""
 
     @property
     def outage(self) -> str | None:
@@ -167,6 +180,7 @@ class RewardService:
             [filled_rewards.values[position] for position in positions],
             filled_rewards.filled,
             filled_rewards.factor,
+            cohort_traces.traces,
         )
 
     def _explain_raise_setting(self) -> str:
@@ -242,15 +256,34 @@ class RewardService:
             findings = count_trace_findings(traces)
             self.counts.findings += findings.quotable
             self.counts.unsupported_findings += findings.unsupported
-        reward_failure_guard = self._single_guard if len(rewards) == 1 else self._group_guard
+        self._observe_rewards(group, traces)
+        return CohortTraces(traces, positions, is_stored)
+
+    def _observe_rewards(self, group: Group, traces: Sequence[Trace]) -> None:
+        """Take note of whether the judge works. Raises `NoRewardError` for too many groups in a row without a reward.
+
+        A group that comes again says nothing new of the judge: clients repeat what they got no reward for.
+        """
+        rewards = [trace.reward.value for trace in traces]
+        if rewards.count(None) < len(rewards):
+            for guard in (self._group_guard, self._single_guard):
+                guard.observe(rewards)
+            self._unrewarded_digests.clear()
+            self._last_outage = None
+            return
+        responses = sorted(map(response_content_digest, group.responses))
+        digest = digest_of([group.task.content_digest, *responses])
+        if digest in self._unrewarded_digests:
+            if self._last_outage is not None:
+                raise NoRewardError(self._last_outage)
+            return
+        self._unrewarded_digests.append(digest)
+        guard = self._single_guard if len(rewards) == 1 else self._group_guard
         try:
-            reward_failure_guard.observe(rewards, describe_first_failure(traces))
+            guard.observe(rewards, describe_first_failure(traces))
         except NoRewardError as error:
             self._begin_outage(error)
             raise
-        if rewards.count(None) < len(rewards):
-            self._last_outage = None
-        return CohortTraces(traces, positions, is_stored)
 
     def _log_failures(self, traces: Sequence[Trace]) -> None:
         """Log the judgements that failed, by evaluator and kind: the first, the tenth, the hundredth and so on.

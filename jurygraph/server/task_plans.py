@@ -23,10 +23,6 @@ class TaskPlans:
         self._tasks = tasks
         self._plans: OrderedDict[str, asyncio.Task[Plan]] = OrderedDict()
 
-    def has(self, task_id: str) -> bool:
-        """Return whether the file of tasks has this id."""
-        return self._tasks is not None and self._tasks.get(task_id) is not None
-
     @property
     def has_tasks_file(self) -> bool:
         """Return whether the server was started with tasks."""

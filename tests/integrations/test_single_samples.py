@@ -13,9 +13,14 @@ import pytest
 
 from jurygraph.errors import InputError, NoRewardError
 from jurygraph.integrations import openrlhf, verifiers
+from jurygraph.integrations.failed_rewards import (
+    MAX_GROUPS_WITHOUT_REWARD,
+    MAX_SAMPLES_WITHOUT_REWARD,
+)
 from jurygraph.integrations.lazy_jury import find_shared_jury
 from jurygraph.integrations.samples import read_label_fields
 from jurygraph.integrations.verl import JuryRewardManager, compute_score
+from jurygraph.server.reward_service import SINGLE_RESPONSES_PER_GROUP
 from tests.rows import all_rows
 
 GRADED = "evaluators: [tests.integrations.trainers.graded]\n"
@@ -58,14 +63,28 @@ def test_a_failed_reward_is_an_error_and_a_mean_needs_the_server(
     for rule in ("neutral", "mask", "none"):
         with pytest.raises(InputError, match=f"failed: is `{rule}`, but one sample comes"):
             verl_score(config, "it is 1.0", failed=rule)
-    verl_score(config, "x", {**EXTRA, "task_id": "second"}, failed=-1)
-    with pytest.raises(NoRewardError, match="3 groups in a row"):
-        verl_score(config, "x", {**EXTRA, "task_id": "third"}, failed=-1)
     pairs = tmp_path / "pairs.yaml"
     pairs.write_text(PAIRS, encoding="utf-8")
     with pytest.raises(InputError, match="compares the responses of a group, and this trainer"):
         verl_score(str(pairs), "it is 1.0")
     find_shared_jury(str(pairs)).close()
+
+
+def test_a_prompt_that_the_judge_cannot_take_stops_no_trainer_of_samples_but_an_outage_does(
+    config: str,
+) -> None:
+    """They count as the server's do, since members of a group come apart."""
+    assert MAX_SAMPLES_WITHOUT_REWARD == MAX_GROUPS_WITHOUT_REWARD * SINGLE_RESPONSES_PER_GROUP
+    for _ in range(2):
+        for _ in range(MAX_SAMPLES_WITHOUT_REWARD - 1):
+            assert verl_score(config, "x", failed=-1)["score"] == -1
+        verl_score(config, "it is 0.5", failed=-1)
+    failed = openrlhf.reward_func(
+        *(["2 + 2? x"] * 23, ["2 + 2?"] * 23, ["4"] * 23), config=config, failed=-1
+    )
+    assert failed["rewards"] == [-1.0] * 23
+    with pytest.raises(NoRewardError, match="24 samples in a row got no reward at all: there"):
+        verl_score(config, "x", failed=-1)
 
 
 def test_wrong_samples_of_verl_are_named(config: str) -> None:

@@ -9,12 +9,14 @@ import logging
 import os
 import pickle
 import re
+from collections import UserList
 from collections.abc import Iterator
 from functools import partial, wraps
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import jurygraph as jg
@@ -54,7 +56,7 @@ def call(function: Any, prompts: list[Any], completions: list[Any], **columns: A
 def test_every_version_of_trl_takes_it_for_asynchronous_and_it_pickles(
     opened: list[JuryReward],
 ) -> None:
-    function = reward_function(CONFIG)
+    function = reward_function(CONFIG, failed="none")
     sent = pickle.loads(pickle.dumps(function))
     opened += [function, sent]
     assert inspect.iscoroutinefunction(sent), "trl <= 1.9"
@@ -98,7 +100,7 @@ def test_the_end_of_the_process_closes_the_jury_but_not_that_of_the_parent(
 ) -> None:
     at_exit: list[Any] = []
     monkeypatch.setattr(lazy_jury.atexit, "register", at_exit.append)
-    function = reward_function(CONFIG)
+    function = reward_function(CONFIG, failed="none")
     assert call(function, ["2 + 2?"] * 2, texts([None, 1.0])) == [None, 1.0]
     for _ in range(9):
         call(function, ["2 + 2?"] * 2, texts([None, 1.0]))
@@ -127,7 +129,7 @@ def test_the_warning_of_a_failed_reward_says_why_nothing_was_judged(
     function = reward_function(
         Config(evaluators=(EvaluatorUse(use="maths.accuracy", if_missing=if_missing),)),
         reference="solution",
-        failed="mask",
+        failed="none",
     )
     opened.append(function)
     call(function, ["2 + 2?"] * 2, ["4", "5"], solution=[None] * 2)
@@ -210,7 +212,7 @@ def test_completions_that_always_get_a_500_fail_alone_and_the_training_goes_on(
     with run_server(script) as server:
         config = judge_scripts.config(server.url, attempts=1, cache=False, outage={"wait": 10})
         function = reward_function(
-            {**config, "task_defaults": {"rubric": rubric}}, record=tmp_path / "run"
+            {**config, "task_defaults": {"rubric": rubric}}, record=tmp_path / "run", failed="none"
         )
         opened.append(function)
         for number, word in enumerate(("poison", "kind")):
@@ -246,14 +248,14 @@ def test_a_run_that_has_replies_is_gone_on_with_once_its_server_is_up(tmp_path: 
 def test_each_kind_of_failure_is_warned_of_once(
     opened: list[JuryReward], caplog: pytest.LogCaptureFixture
 ) -> None:
-    function = reward_function(CONFIG)
+    function = reward_function(CONFIG, failed="none")
     opened.append(function)
     for completion in ("none", "none", "torn ...", "torn ..."):
         call(function, ["2 + 2?"] * 2, ["1.0", completion])
     reasons = [re.search(r"failed: (.*) \(response", record.message) for record in caplog.records]
     assert [found and found[1] for found in reasons] == ["there is no number", "it is torn"]
     caplog.clear()
-    other = reward_function(CONFIG)
+    other = reward_function(CONFIG, failed="none")
     opened.append(other)
     call(other, ["2 + 2?"] * 4, ["1.0", "torn ...", "none", "torn ..."], task_id=["a"] * 4)
     (message,) = [record.message for record in caplog.records]
@@ -453,27 +455,83 @@ def test_a_factor_that_is_not_known_for_a_group_is_in_no_mean(opened: list[JuryR
     assert trainer.extra["jury_factor"] == [1.0] * 4 + [None] * 4
 
 
-class SDPOTrainer(Trainer):
-    """A trainer without a mask."""
-
-
-def test_a_trainer_that_counts_none_as_0_gets_the_mean_or_an_error(
-    opened: list[JuryReward],
-) -> None:
-    prompts = [QUESTIONS[0]] * 4
-    automatic = reward_function(CONFIG)
-    masked = reward_function(CONFIG, failed="mask")
-    opened += [automatic, masked]
-    values = call(automatic, prompts, texts(REWARDS), **SDPOTrainer().columns())
-    assert values == pytest.approx([0.25, 0.5, 1.75 / 3, 1.0])
-    with pytest.raises(InputError, match="is `mask`, and this trainer has none"):
-        call(masked, prompts, texts(REWARDS), **SDPOTrainer().columns())
-    with pytest.raises(InputError, match="1 other reward functions, and TRL counts None as 0"):
-        call(automatic, prompts, texts(REWARDS), **Trainer(functions=[automatic, form]).columns())
-
-
 def form(completions: list[str], **columns: Any) -> list[float]:
     return [0.5 for _ in completions]
+
+
+class SDPOTrainer:
+    """What trl 1.16's SDPOTrainer and OnlineDPOTrainer do with a function: none of it is awaited, or tells of them."""
+
+    def calculate_rewards(self, function: Any, completions: list[str]) -> list[float]:
+        values = function(
+            prompts=[QUESTIONS[0]] * len(completions),
+            completions=completions,
+            completion_ids=[],
+            trainer_state=SimpleNamespace(global_step=0),
+        )
+        return [float("nan") if value is None else value for value in values]
+
+
+class GRPOWithReplayBufferTrainer(Trainer):
+    """It has advantages of its own, in which None counts as 0 (trl 1.13.0)."""
+
+    def _generate_and_score_completions(self) -> None:
+        """It is looked up only."""
+
+
+class LoggingTrainer(Trainer):
+    """A user's own, which leaves the advantages to GRPOTrainer."""
+
+    def log(self) -> None:
+        """It says nothing of a mask."""
+
+
+FILLED = [0.25, 0.5, pytest.approx(1.75 / 3), 1.0]
+
+
+@all_rows(
+    "trainer, expected",
+    [
+        (LoggingTrainer(), REWARDS),
+        (GRPOWithReplayBufferTrainer(), FILLED),
+        (Trainer(functions=[None, None], _calculate_rewards=form), FILLED),
+        (None, FILLED),
+    ],
+)
+def test_only_a_trainer_that_is_known_to_have_a_mask_gets_none(
+    trainer: Trainer | None, expected: list[Any]
+) -> None:
+    """Whoever shows no trainer, such as AsyncGRPO, may have another function, beside which None counts as 0."""
+    columns = {"completion_ids": []} if trainer is None else trainer.columns()
+    function = reward_function(CONFIG)
+    assert call(function, [QUESTIONS[0]] * 4, texts(REWARDS), **columns) == expected
+    function.close()
+    function = reward_function(CONFIG, failed="mask")
+    if expected is FILLED:
+        with pytest.raises(InputError, match="is `mask`, and no trainer that has one is seen: No"):
+            call(function, [QUESTIONS[0]] * 4, texts(REWARDS), **columns)
+    function.close()
+
+
+def test_a_trainer_that_awaits_nothing_gets_the_mean_by_a_function_that_waits(
+    opened: list[JuryReward], caplog: pytest.LogCaptureFixture, recwarn: pytest.WarningsRecorder
+) -> None:
+    function = reward_function(CONFIG)
+    opened.append(function)
+
+    def waiting(**columns: Any) -> Any:
+        return asyncio.run(function(**columns))
+
+    with pytest.raises(TypeError, match="'coroutine' object is not iterable"):
+        SDPOTrainer().calculate_rewards(function, texts(REWARDS))
+    for _ in range(2):
+        assert SDPOTrainer().calculate_rewards(waiting, texts(REWARDS)) == FILLED
+    assert [record.message for record in caplog.records if "group_size" in record.message] == [
+        "a failed reward got the mean of those of its prompt in the call (said once), which may be a part of its "
+        "group; set `group_size`, so that a part is refused"
+    ]
+    with pytest.raises(NoRewardError, match="no mean: there is no number; `auto` is `neutral`, as"):
+        SDPOTrainer().calculate_rewards(waiting, texts([None, None]))
 
 
 async def brevity(completions: list[str], **columns: Any) -> list[float | None]:
@@ -503,7 +561,9 @@ def test_functions_beside_the_jury_return_none_where_it_failed(opened: list[Jury
 
 def functions_and_samples(opened: list[JuryReward]) -> tuple[Any, Any, dict[str, Any]]:
     """Return the function of a jury, one beside it, and four samples for both."""
-    jury, brief = reward_functions(CONFIG, beside=[lambda completions, **_: [1.0] * 4])
+    jury, brief = reward_functions(
+        CONFIG, beside=[lambda completions, **_: [1.0] * 4], failed="none"
+    )
     opened.append(jury)  # type: ignore[arg-type]
     return jury, brief, {"prompts": ["2 + 2?"] * 4, "completions": texts(REWARDS)}
 
@@ -547,17 +607,6 @@ def test_a_function_beside_the_jury_that_is_not_wrapped_is_refused(
         call(function, [QUESTIONS[0]] * 4, texts(REWARDS), **trainer.columns())
 
 
-def test_a_trainer_made_from_one_without_a_mask_has_none(opened: list[JuryReward]) -> None:
-    class OnlineDPOTrainer(Trainer):
-        pass
-
-    class MyTrainer(OnlineDPOTrainer):
-        pass
-
-    assert not read_trainer_settings(MyTrainer().log_metric).has_trainer_nan_masking
-    assert read_trainer_settings(Trainer().log_metric).has_trainer_nan_masking
-
-
 def test_an_evaluation_has_a_group_size_of_its_own() -> None:
     trainer = Trainer(
         num_generations=8, num_generations_eval=2, model=SimpleNamespace(training=True)
@@ -590,7 +639,7 @@ def test_an_evaluation_at_a_step_of_the_training_is_a_phase_of_its_own(
 def test_three_groups_without_a_reward_stop_the_training_also_over_calls(
     opened: list[JuryReward], tmp_path: Path
 ) -> None:
-    function = reward_function(CONFIG, record=tmp_path / "run")
+    function = reward_function(CONFIG, record=tmp_path / "run", failed="none")
     opened.append(function)
     for question in QUESTIONS:
         assert call(function, [question] * 2, ["x", "y"]) == [None, None]
@@ -621,7 +670,7 @@ def test_prompts_that_the_judge_never_answers_stop_no_training_in_which_it_judge
     with run_server(script) as server:
         calls = {"attempts": 1, "cache": False}
         config = {**MIXED, "model": f"openai-compatible:{server.url}#tiny", "calls": calls}
-        function = reward_function(config, reference="answers", rubric="points")
+        function = reward_function(config, reference="answers", rubric="points", failed="none")
         opened.append(function)
         columns = {"answers": [None] * 4, "points": ["Does it thank?"] * 4}
         for _ in range(2):
@@ -654,7 +703,9 @@ def test_prompts_that_the_judge_never_answers_stop_no_training_in_which_it_judge
 def test_rows_to_which_nothing_applies_name_the_columns_that_they_lack(
     rubric: str | None, others: tuple[str, ...], problem: str
 ) -> None:
-    function = reward_function({**MIXED, "model": "none"}, reference="answers", rubric=rubric)
+    function = reward_function(
+        {**MIXED, "model": "none"}, reference="answers", rubric=rubric, failed="none"
+    )
     columns: dict[str, Any] = {"answers": [None] * 3, "points": [None] * 3, "images": ["a"] * 3}
     columns |= {name: ["Does it thank?"] * 3 for name in others}
     message = (
@@ -688,7 +739,7 @@ def test_a_row_without_what_the_reward_counts_is_named_by_its_prompt(
 def test_a_column_with_the_name_of_a_parameter_that_names_none_is_refused(
     opened: list[JuryReward], caplog: pytest.LogCaptureFixture
 ) -> None:
-    opened.append(reward_function({**MIXED, "model": "none"}, reference="answers"))
+    opened.append(reward_function({**MIXED, "model": "none"}, reference="answers", failed="none"))
     (record,) = caplog.records
     assert record.getMessage().startswith("criteria needs a rubric for each prompt; name the")
     prompts = ["2 + 2?", "Thank Ann."]
@@ -703,7 +754,7 @@ def test_a_column_with_the_name_of_a_parameter_that_names_none_is_refused(
     assert call(opened[0], prompts, ["4", "Thanks."], **columns) == [1.0, None]
     defaults = {"rubric": {"criteria": [{"id": "kind", "text": "Is it kind?", "weight": 1}]}}
     config = {**MIXED, "model": "none", "task_defaults": defaults}
-    opened.append(reward_function(config, reference="answers"))
+    opened.append(reward_function(config, reference="answers", failed="none"))
     columns["rubric"] = [None, "Does it thank?"]
     assert call(opened[1], prompts, ["4", "Thanks."], **columns) == [None, None], "no model"
 
@@ -720,7 +771,7 @@ def test_a_jury_of_pairs_refuses_a_part_of_a_group(
     opened.append(seen)
     with pytest.raises(InputError, match="has 1 of the 4 samples"):
         call(seen, [QUESTIONS[0]], ["a"], **Trainer().columns())
-    unknown = reward_function(PAIRS)
+    unknown = reward_function(PAIRS, failed="none")
     opened.append(unknown)
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
@@ -819,16 +870,38 @@ def test_a_folder_to_record_in_has_one_field(folder: str, field: str) -> None:
 def test_a_call_with_wrong_samples_says_which(
     opened: list[JuryReward], caplog: pytest.LogCaptureFixture
 ) -> None:
-    function = reward_function(CONFIG, group_size=3)
+    function = reward_function(CONFIG, group_size=3, failed="none")
     opened.append(function)
     with pytest.raises(InputError, match="group_size: is 3, and a call has 4 samples of a prompt"):
         call(function, ["2 + 2?"] * 4, texts(REWARDS))
     with pytest.raises(InputError, match="completion 2 of the call is None"):
         call(function, ["2 + 2?"] * 3, ["4", None, "5"])
-    other = reward_function(CONFIG)
+    other = reward_function(CONFIG, failed="none")
     opened.append(other)
     call(other, ["2 + 2?"] * 2, ["4", "5"], task_id=["a", "b"])
     assert "samples of one prompt have the ids 'a' and 'b'" in caplog.text
+
+
+@all_rows(
+    "column",
+    [np.array([4, 5]), np.array(["4", "5"], dtype=object), UserList(["4", "5"]), ("4", "5")],
+)
+def test_a_column_may_be_an_array_or_another_sequence(column: Any) -> None:
+    function = reward_function({"evaluators": ["maths.accuracy"]}, reference="sol")
+    assert call(function, ["2 + 2?", "2 + 3?"], ["4", "4"], sol=column) == [1.0, 0.0]
+    function.check({"prompt": "2 + 2?", "sol": cell} for cell in column)
+    with pytest.raises(InputError, match="column 'sol' has 2 values, and there are 1 prompts"):
+        call(function, ["2 + 2?"], ["4"], sol=column)
+    function.close()
+
+
+def test_a_call_without_samples_has_no_rewards(opened: list[JuryReward]) -> None:
+    trainer = Trainer()
+    functions: list[Any] = reward_functions(CONFIG, beside=[form])
+    opened.append(functions[0])
+    assert call(functions[0], [], [], **trainer.columns()) == []
+    assert functions[1](prompts=[], completions=[], **trainer.columns()) == []
+    assert (trainer.metrics, trainer.extra) == ({}, {})
 
 
 def test_a_column_and_a_function_with_other_numbers_of_values_are_named(

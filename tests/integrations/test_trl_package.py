@@ -4,12 +4,13 @@ Needs trl and torch, which no extra of jurygraph has: `pip install trl torch`, t
 """
 
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import numpy as np
 import pytest
 
-from jurygraph.integrations.trl import reward_functions
+from jurygraph.integrations.trl import read_trainer_settings, reward_functions
 from jurygraph.runs.run import Run
 from tests.integrations.trainer_arithmetic import (
     trl_grpo_advantages,
@@ -140,6 +141,25 @@ def _advantages(kind: str, settings: dict[str, Any], groups: list[Any]) -> list[
     if "multi_objective_aggregation" in settings:
         return trl_normalize_then_sum_advantages(groups)
     return trl_grpo_advantages(groups, settings["scale_rewards"])
+
+
+@pytest.mark.parametrize(
+    ("name", "has_mask"),
+    [
+        ("trl.GRPOTrainer", True),
+        ("trl.RLOOTrainer", True),
+        ("trl.experimental.gmpo.GMPOTrainer", True),
+        ("trl.experimental.grpo_with_replay_buffer.GRPOWithReplayBufferTrainer", False),
+        ("trl.experimental.sdpo.SDPOTrainer", False),
+        ("trl.experimental.online_dpo.OnlineDPOTrainer", False),
+    ],
+)
+def test_a_mask_is_seen_in_the_trainers_that_have_one(name: str, has_mask: bool) -> None:
+    """One with a replay buffer is in no release after 1.13: what a release lacks is skipped."""
+    module, _, trainer = name.rpartition(".")
+    trainer_class = getattr(pytest.importorskip(module), trainer)
+    settings = read_trainer_settings(MethodType(print, object.__new__(trainer_class)))
+    assert settings.has_trainer_nan_masking is has_mask
 
 
 @pytest.mark.parametrize("functions", ["alone", "wrapped", "careless"])

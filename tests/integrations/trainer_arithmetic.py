@@ -152,7 +152,7 @@ TRAINER_SETTINGS: tuple[TrainerSetting, ...] = (
     _make_trl_setting(setting="RLOO", compute=trl_rloo_advantages),
     TrainerSetting(
         trainer="TRL",
-        version="< 1.6; SDPO and online DPO",
+        version="< 1.6; SDPO; replay buffer",
         setting="GRPO, `scale_rewards: group`",
         compute=partial(trl_grpo_advantages, scale="group", has_trainer_nan_masking=False),
         automatic_rule="neutral",
@@ -226,19 +226,19 @@ def _find_judged(rewards: Sequence[float | None]) -> Bools:
 def _describe(effect: FailedRewardEffect) -> str:
     if effect.factor is None:
         low, high = float(min(effect.failed_advantages)), float(max(effect.failed_advantages))
-        return f"siblings change; failed rows get {low:.2f} to {high:.2f}"
+        return f"siblings change; failed rows: {low:.2f} to {high:.2f}"
     if abs(effect.factor - 1) <= ADVANTAGE_TOLERANCE:
         return "siblings unchanged"
     return f"siblings × {effect.factor:.3f}"
 
 
-_SERVER_ROW_CELLS = "raise, or `neutral` by the server | read"
 _OTHER_TRAINER_ROWS = (
     "| verifiers | 0.4.0 | a judge | – | siblings' results are lost; `trace.reward` reads 0 or a partial sum "
     "| error of the trace: `trace.ok` is false | run |",
-    f"| ms-swift | 4.6 | all | 1 | counts as 0 | {_SERVER_ROW_CELLS} |",
-    f"| slime | 624b824 | `custom-rm-path` | 1 | raises | {_SERVER_ROW_CELLS} |",
-    f"| SkyRL | gym 0.4 | `BaseTextEnv.step` | 1 | no such value; its example returns 0 | {_SERVER_ROW_CELLS} |",
+    "| ms-swift | 4.6 | all | 1 | counts as 0 | neutral | read |",
+    "| slime | 624b824 | `custom-rm-path` | 1 | raises | neutral | read |",
+    "| SkyRL | gym 0.4 | `BaseTextEnv.step` | 1 | no such value; its example returns 0 "
+    "| error; server: neutral | read |",
 )
 _TABLE_HEAD = "| trainer | version | setting | functions | None, as it is | `auto` | checked |"
 
@@ -249,7 +249,7 @@ def conformance_table_lines() -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for setting in TRAINER_SETTINGS:
         for functions in (1, 2) if setting.trainer == "TRL" else (1,):
-            none_effect = "stops the run, or spreads to the group as NaN"
+            none_effect = "stops the run, or NaN spreads"
             rule = "error; server: neutral"
             if setting.accepts_missing_rewards:
                 none_effect = _describe(measure_failed_reward_effect(setting, "none", functions))

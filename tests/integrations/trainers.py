@@ -1,6 +1,6 @@
 """A judge that fails as it is told, and what TRL's trainers hand to a reward function, as recorded."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,6 +42,12 @@ PAIRS: dict[str, Any] = {
 }
 
 
+def of_trl(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method as one of TRL's GRPOTrainer, which leaves out rows without a reward."""
+    method.__module__ = "trl.trainer.grpo_trainer"
+    return method
+
+
 class Trainer:
     """What hangs on the callbacks of trl 1.16's GRPOTrainer, and what they were called with."""
 
@@ -58,6 +64,14 @@ class Trainer:
 
     def log_extra(self, column: str, values: list[Any]) -> None:
         self.extra[column] = values
+
+    @of_trl
+    def _calculate_rewards(self) -> None:
+        """It is looked up only."""
+
+    @of_trl
+    def _generate_and_score_completions(self) -> None:
+        """It is looked up only."""
 
     def columns(self, step: int = 312, **columns: Any) -> dict[str, Any]:
         """Return the keyword arguments of a call in a step, whose rewards are logged with it, without the samples."""

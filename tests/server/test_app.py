@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,17 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.plans_file import PlannedTask, PlansFile
 from tests.command import run_command
 from tests.pages import blocks, read_page
+from tests.schema.json_schema import faults
 from tests.server.conftest import TASK, HeldJudge, Served, serving
 
 
+@pytest.mark.parametrize("group_size", [None, 2])  # of protocols that name no cohort
 def test_of_requests_that_come_twice_at_once_none_is_lost_or_judged_twice(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, group_size: int | None
 ) -> None:
     async def score_all() -> None:
         judge = HeldJudge(is_held=True)
-        async with serving(judge) as served:
+        async with serving(judge, group_size=group_size) as served:
             with served.jury.record(tmp_path / "run"):
                 numbers = [*range(100), *range(100)]
                 requests = [
@@ -133,6 +136,7 @@ ASKED = {"responses_create_params": {"input": "Write to Ann."}}
 REFUSALS: list[tuple[str, Any, dict[str, str], int, str]] = [
     ("/v1/score", "{", {}, 400, "no JSON"),
     ("/v1/score", b"\xff", {}, 400, "no JSON"),
+    ("/v1/score", b"{}", {"Content-Encoding": "gzip"}, 400, "not encoded as its headers say"),
     ("/v1/score", '{"task": 1, "task": 2}', {}, 400, "occurs twice"),
     ("/v1/score", "[" * 100 + "]" * 100, {}, 400, "levels"),
     ("/v1/score", "[" * 100_000, {}, 400, "levels"),
@@ -195,6 +199,11 @@ def test_what_is_malformed_or_not_allowed_never_reaches_a_judge() -> None:
                 assert replied == status, (path, body, content)
                 assert message in content["error"], (path, content)
             assert not served.judge.requests
+            allowed_header = {"Authorization": "Bearer secret"}
+            async with served.client.get("/metrics", headers=allowed_header) as metrics:
+                malformed_count = [row[3] for row in REFUSALS].count(400)
+                counted = f'requests_total{{path="/v1/score",status="400"}} {malformed_count}\n'
+                assert counted in await metrics.text()
             status, _ = await served.post(
                 "/v1/score",
                 {"task": TASK, "responses": ["1 word"]},
@@ -323,7 +332,7 @@ def test_a_failed_judgement_is_a_503_or_what_the_rule_says() -> None:
             assert replied == status, (rule, path, content)
             if path == "/verify" and status == 200:
                 assert content["instance_config"] == {"mask_sample": True}
-                assert "reward_components" not in content  # a failed judgement has none, not 0
+                assert content["reward_components"] == {"rubric": 0.0}  # masked, as its reward
                 assert content["_ng_failure_class"] == "judge_failed"
                 assert content["index"] == 7
             if status == 503:
@@ -353,8 +362,13 @@ def test_with_tasks_a_label_is_the_id_of_the_prompts_task_and_no_reference() -> 
                 ),
                 ({**_slime("9 a"), "label": None}, "there is no task"),
                 ({**_slime("9 a"), "prompt": "Write to Bob."}, "has another query than the prompt"),
+                (
+                    {**_gym("9 a"), "task_id": "leter"},
+                    "task_id: there is no task 'leter'; did you mean letter?",
+                ),
             ):
-                status, content = await served.post("/rm", body)
+                path = "/verify" if "task_id" in body else "/rm"
+                status, content = await served.post(path, body)
                 assert (status, problem in content["error"]) == (422, True), content
             assert not served.judge.requests
             templated = {**_slime("9 a"), "prompt": "<user>Write to Ann.</user>"}
@@ -368,26 +382,36 @@ def test_three_groups_without_a_reward_are_an_outage_until_there_is_one(
 ) -> None:
     async def fail() -> None:
         async with serving() as served:
-            statuses = []
-            for number in range(3):
+
+            async def fail_group(number: int) -> int:
                 task = {**TASK, "id": f"letter {number}"}
                 status, _ = await served.score(f"nonsense {number}", "nonsense", task=task)
-                statuses.append(status)
-            assert statuses == [200, 200, 503]
-            async with served.client.get("/readyz") as ready:
-                assert ready.status == 503
+                return status
+
+            async def is_ready() -> bool:
+                async with served.client.get("/readyz") as ready:
+                    return ready.status == 200
+
+            assert (await served.score("1 word"))[0] == 200
+            # a group that is sent again, and one after a judged response, say nothing of the judge
+            assert [await fail_group(0) for _ in range(4)] == [200] * 4
+            assert await fail_group(1) == 200
+            assert (await served.score("2 words"))[0] == 200
+            assert [await fail_group(number) for number in (0, 1)] == [200, 200]
+            assert await is_ready()
+            assert [await fail_group(number) for number in (2, 0)] == [503, 503]
+            assert not await is_ready()
             assert (await served.score("1 word", "2 words"))[0] == 200
             for path in ("/readyz", "/healthz"):
                 async with served.client.get(path) as up:
                     assert up.status == 200
-            await served.score(*(f"nonsense {n}" for n in range(7)))
 
     asyncio.run(fail())
     hint = "; with --out, `jurygraph show RUN --status failed` lists the responses"
     assert [record.getMessage() for record in caplog.records] == [
         f"criteria: a judgement failed (malformed, cause response), the last of response 'letter 0/1'{hint}",
+        f"criteria: 10 judgements so far failed (malformed, cause response), the last of response 'letter 1/2'{hint}",
         "no rewards at present (NoRewardError); /readyz has the reason",
-        f"criteria: 10 judgements so far failed (malformed, cause response), the last of response 'letter/4'{hint}",
     ]
 
 
@@ -454,6 +478,44 @@ def test_every_interface_gives_the_bits_of_the_command(tmp_path: Path) -> None:
     asyncio.run(ask())
 
 
+MIXED = {
+    "evaluators": [
+        {"use": "maths.accuracy", "if_missing": "not_applicable"},
+        {"use": "criteria", "if_missing": "not_applicable"},
+    ],
+    "reward": {"accuracy": 1.0, "rubric": 1.0},
+}
+
+
+def test_every_reply_names_all_components_which_trainers_take_of_the_first() -> None:
+    rubric = {"rubric": TASK["rubric"]}
+    samples: list[tuple[dict[str, Any], str, list[float | None], list[float]]] = [
+        # the task's fields, text, values as /get_reward and as /verify have them
+        ({"reference": "9"}, "9 words", [1.0, None], [1.0, 0.0]),
+        (rubric, "9 words", [None, 0.09], [0.0, 0.09]),
+        (rubric, "nonsense", [None, None], [-1.0, -1.0]),
+    ]
+
+    async def compare() -> None:
+        async with serving(config=MIXED, failed=-1.0) as served:
+            for fields, text, logged_values, components in samples:
+                sample = _openrlhf(text) | {"labels": [json.dumps(fields)]}
+                status, reply = await served.post("/get_reward", sample)
+                assert status == 200, reply
+                assert set(reply["extra_logs"]) == {"coverage", "filled", "accuracy", "rubric"}
+                for name, value in zip(("accuracy", "rubric"), logged_values, strict=True):
+                    assert reply["extra_logs"][name] == [pytest.approx(value or nan, nan_ok=True)]
+                row = _gym(text) | fields
+                del row["task_id"]
+                status, reply = await served.post("/verify", row)
+                assert status == 200, reply
+                assert reply["reward_components"] == dict(
+                    zip(("accuracy", "rubric"), components, strict=True)
+                )
+
+    asyncio.run(compare())
+
+
 WORTH = """
 import jurygraph as jg
 
@@ -505,7 +567,8 @@ def test_figures_and_description_are_served() -> None:
                 assert line in figures
             async with served.client.get("/openapi.json") as reply:
                 text = await reply.text()
-            schemas = json.loads(text)["components"]["schemas"]
+            description = json.loads(text)
+            schemas = description["components"]["schemas"]
             named = set(text.split('"#/components/schemas/')[1:])
             assert {name.partition('"')[0] for name in named} <= schemas.keys()
             score_body = schemas["ScoreBody"]["properties"]
@@ -514,5 +577,42 @@ def test_figures_and_description_are_served() -> None:
                 (score_body["responses"]["items"], "Response"),
             ):
                 assert {"$ref": f"#/components/schemas/{model}"} in described["anyOf"]
+            for path, body in DESCRIBED:
+                status, reply = await served.post(path, body)
+                assert status in (200, 422), reply
+                endpoint = description["paths"][path]["post"]
+                replied = endpoint["responses"]["200" if status == 200 else "default"]
+                assert bool(_faults(description, endpoint["requestBody"], body)) == (status == 422)
+                assert not _faults(description, replied, reply), (path, body)
+                if status == 200:
+                    assert _faults(description, replied, {"rewards": []})
 
     asyncio.run(look())
+
+
+LINES = {"query": "Write to Ann.", "rubric": "It is kind.\nIt is short."}
+DESCRIBED: list[tuple[str, Any]] = [
+    ("/v1/score", {"task": TASK, "responses": ["9 words", {"text": "8 words"}], "step": 1}),
+    ("/v1/score", {"task": LINES, "responses": ["nonsense"], "cohort": {"size": 1}}),
+    (
+        "/v1/score",
+        {
+            "task": {**LINES, "query": [{"role": "user", "content": "Hi"}], "rubric": ["Kind."]},
+            "responses": [{"messages": [{"role": "assistant", "content": "9 words"}]}],
+        },
+    ),
+    ("/v1/score", {"task": {"rubric": "It is kind."}, "responses": ["9 words"]}),
+    ("/v1/score", {"task": TASK, "responses": []}),
+    ("/get_reward", {"query": ["a 9 words"], "prompts": ["a "], "labels": [json.dumps(LINES)]}),
+    ("/get_reward", {"query": "a 9 words", "prompts": ["a "]}),
+    ("/rm", {"prompt": "a", "response": "9 words", "label": json.dumps(LINES)}),
+    ("/rm", {"prompt": "a"}),
+    ("/verify", {**ASKED, "response": OUTPUT, "rubric": "It is kind.", "index": 7}),
+    ("/verify", ASKED),
+]
+
+
+def _faults(description: dict[str, Any], described: dict[str, Any], value: Any) -> list[str]:
+    """Return what breaks the schema of a body or a reply in a description."""
+    schema = described["content"]["application/json"]["schema"]
+    return faults(value, {**schema, "components": description["components"]})

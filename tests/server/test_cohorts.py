@@ -322,6 +322,19 @@ def test_a_failed_member_has_the_mean_of_its_cohort_where_the_protocol_has_no_ma
             replies = await asyncio.gather(*map(send, texts))
             assert [reply["rewards"][0] for _, reply in replies] == [0.25, 0.5, 0.75]
             assert [reply["extra_logs"]["filled"] for _, reply in replies] == [[0.0], [1.0], [0.0]]
+
+            def verify(text: str) -> Any:
+                response = {"output": [{"content": text}]}
+                prompt = {"input": "Write: "}
+                row = {"responses_create_params": prompt, "response": response}
+                return served.post("/verify", row)
+
+            rows = await asyncio.gather(*map(verify, texts))
+            assert [row["reward_components"] for _, row in rows] == [
+                {"rubric": 0.25},
+                {"rubric": 0.5},
+                {"rubric": 0.75},
+            ]
             replies = await asyncio.gather(*(send("nonsense") for _ in range(3)))
             assert [status for status, _ in replies] == [503] * 3
         async with serving(config=rubric) as served:
