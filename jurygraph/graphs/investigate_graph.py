@@ -305,11 +305,11 @@ async def _run_tool_call(
     redactor = context.client.gateway.redactor
     words = redactor.redact_text(words)
 
-    async def make() -> StoredLookup:
+    async def make(is_gated: bool) -> StoredLookup:
         start = monotonic()
         earlier = result_number_by_call.get(call.normalized_text)
         if earlier is None:
-            tool_outcome = await context.toolbox.run(call, context.inputs, redactor)
+            tool_outcome = await context.toolbox.run(call, context.inputs, redactor, is_gated)
         else:
             text = f"it was made before, as call {earlier}, see its result there"
             tool_outcome = ToolOutcome("repeated", text, len(text))

@@ -26,6 +26,7 @@ from jurygraph.schema.lookup import LookupOutcome
 from jurygraph.schema.task import chat_to_prompt_text, query_to_text
 from jurygraph.schema.verdict import ResponseGate
 from jurygraph.tools.documents import TextDocument
+from jurygraph.tools.result import MASK_CHARACTER
 from jurygraph.tools.tool import Tool, ToolError, ToolInput, ToolSet
 from jurygraph.tools.workspace import Workspace, open_workspace
 
@@ -128,8 +129,13 @@ class Toolbox:
             number, tool.quotable(stored_lookup.result), tool.response_number_of_call(arguments)
         )
 
-    async def run(self, call: ToolCall, inputs: ToolInput, redactor: Redactor) -> ToolOutcome:
-        """Return what becomes of a call. Raises the errors that end a run."""
+    async def run(
+        self, call: ToolCall, inputs: ToolInput, redactor: Redactor, is_gated: bool
+    ) -> ToolOutcome:
+        """Return what becomes of a call. Raises the errors that end a run.
+
+        If it `is_gated`, a result or message that speaks to whoever judges is withheld.
+        """
         outcome, text = await self._execute_tool_call(call, inputs)
         redacted_text = redactor.redact_text(
             text[:_MAX_REDACTED_CHARACTERS].encode("utf-8", "replace").decode()
@@ -138,24 +144,27 @@ class Toolbox:
             len(redacted_text) > MAX_TOOL_RESULT_CHARACTERS or len(text) > _MAX_REDACTED_CHARACTERS
         )
         redacted_text = redacted_text[:MAX_TOOL_RESULT_CHARACTERS]
-        if outcome == "ok" and self._addresses_judge(call, redacted_text):
+        is_from_tool = outcome in ("ok", "refused", "error")
+        if is_gated and is_from_tool and self._addresses_judge(call, redacted_text):
             return ToolOutcome("withheld", _WITHHELD_RESULT_MESSAGE, len(text))
         if is_truncated_result and outcome == "ok":
             outcome = "cut"
         return ToolOutcome(outcome, redacted_text, len(text))
 
     def _addresses_judge(self, call: ToolCall, result: str) -> bool:
-        """Return whether a result speaks to whoever judges, where a gate stops responses that do: none has read it.
-
-        Documents are what the prompt shows, behind its gates.
-        """
+        """Return whether words that no gate has read speak to whoever judges, where a gate stops responses that do."""
         gate: ResponseGate = "addresses-grader"
-        is_gated = gate in self.context.config.safety.gates
-        if not is_gated or self.toolset.tools[call.name].reads_documents:
+        tool = self.toolset.tools[call.name]
+        arguments = tool.validate_arguments(call.arguments)
+        if gate not in self.context.config.safety.gates or not tool.needs_gate(arguments):
             return False
         query = query_to_text(self.task.query)
-        found = find_stopping_gate(result, (gate,), query=query, reference=self.task.reference)
-        return found is not None
+        # the numbers of rows hide where a line begins, at which a gate expects an order
+        words = tool.quotable(result).replace(MASK_CHARACTER, "\n")
+        return any(
+            find_stopping_gate(text, (gate,), query=query, reference=self.task.reference)
+            for text in {result, words}
+        )
 
     async def _execute_tool_call(
         self, call: ToolCall, inputs: ToolInput

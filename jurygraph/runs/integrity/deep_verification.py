@@ -205,7 +205,10 @@ class OfflineBackend(Backend):
             self._offline_calls.forged[lookup.id] = problem
         if not lookup.can_be_repeated:
             return
-        new_lookup = await planned_lookup.make()
+        new_lookup = await planned_lookup.make(True)
+        if new_lookup.lookup.outcome == "withheld" != lookup.outcome:
+            # earlier versions gated neither passages nor the messages of tools
+            new_lookup = await planned_lookup.make(False)
         if (new_lookup.lookup.outcome, new_lookup.lookup.result) != (lookup.outcome, lookup.result):
             self._offline_calls.changed[lookup.id] = stored_lookup, new_lookup
 
