@@ -42,7 +42,7 @@ from jurygraph.runs.store.ledger import LedgerRecord, record_label
 from jurygraph.runs.writable_run import CallStore
 from jurygraph.safety.evidence import to_searchable_text
 from jurygraph.safety.redaction import matches_redacted_text
-from jurygraph.schema import Evidence, Material, Plan, RecordedVerdict, ToolSpec, Trace
+from jurygraph.schema import Evidence, Material, Plan, RecordedVerdict, Survey, ToolSpec, Trace
 from jurygraph.schema.frozen_model import to_compact_json
 from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
 from jurygraph.schema.verdict import (
@@ -68,8 +68,9 @@ class DeepVerificationCounts(NamedTuple):
 
     `quotations` are those of verdicts and material. Skipped are verdicts that would need a model, because they are of
     an evaluator's own or their replies are in a run that this one was branched from and that is missing; those with
-    transient failures (of infrastructure, or at a time limit); and those that were erased. `tool_results` are those of
-    tools that promise no equal ones.
+    transient failures (of infrastructure, or at a time limit); those on a response that was erased, and those
+    `depending_on_erased` ones, by a comparison of the whole group or as they waited for one. `tool_results` are those
+    of tools that promise no equal ones.
     """
 
     recomputed: int = 0
@@ -78,6 +79,7 @@ class DeepVerificationCounts(NamedTuple):
     transient_failures: int = 0
     erased: int = 0
     tool_results: int = 0
+    depending_on_erased: int = 0
 
 
 def verify_deep(run: Run, report: ProgressCallback) -> DeepVerificationCounts:
@@ -260,12 +262,17 @@ class _DeepVerifier:
         self, group: LedgerRecord, scored: list[ScoredResponse]
     ) -> Mapping[str, int]:
         run = self._run
-        stored_traces = [item.trace for item in scored]
-        verdicts = _verdicts_about_responses(stored_traces)
         task = run.task(group.key)
+        stored_traces = [item.trace for item in scored if item.response is not None]
         responses = [item.response for item in scored if item.response is not None]
-        if task is None or len(responses) < len(scored):
-            return {"erased": len(verdicts)}
+        ids = {response.id for response in responses}
+        all_verdicts = _verdicts_about_responses([item.trace for item in scored])
+        verdicts = [v for v in all_verdicts if ids.issuperset((v.about, *v.responses))]
+        counts = Counter(
+            erased=len(all_verdicts) - len(verdicts), depending_on_erased=len(verdicts)
+        )
+        if task is None or not responses:
+            return counts
         self._calls.last_record = group.seq
         quotations = 0
         for trace, response in zip(stored_traces, responses, strict=True):
@@ -284,6 +291,17 @@ class _DeepVerifier:
             for question in plan.survey.questions
             if question.layer == "model" and not evaluators[question.evaluator].uses_model
         }
+        if len(responses) < len(scored):
+            comparing, waiting = _questions_about_peers(plan.survey)
+            if own_model & (comparing | waiting):  # its model would be called for a smaller group
+                return {**counts, "quotations": quotations}
+            verdicts = [
+                verdict
+                for verdict in verdicts
+                if verdict.question not in waiting
+                and (verdict.responses or verdict.question not in comparing)
+            ]
+        counts["depending_on_erased"] -= len(verdicts)
         recorded_answers = {
             verdict.key: verdict
             for verdict in verdicts
@@ -300,7 +318,7 @@ class _DeepVerifier:
             recorded_answers, unverifiable_material, stopped_as_empty=stopped_as_empty
         )
         traces = await self._jury.ascore(task, responses, plan, results, self._calls)
-        if traces[0].group != stored_traces[0].group:
+        if len(responses) == len(scored) and traces[0].group != stored_traces[0].group:
             problem = "its responses are not those that were judged"
             raise TraceMismatch(f"{run.ledger.path}, {record_label(group)}: {problem}")
         if self._note_changed_tool_results(stored_traces):
@@ -322,7 +340,7 @@ class _DeepVerifier:
             for verdict in _verdicts_about_responses(rejudged_traces):
                 if verdict.key not in reused_verdicts:
                     recomputed_verdicts[verdict.key] = verdict
-        counts = Counter(
+        counts.update(
             self._compare_verdict(verdict, recomputed_verdicts, own_model) for verdict in verdicts
         )
         lookups = chain.from_iterable(trace.lookups for trace in stored_traces)
@@ -577,6 +595,19 @@ def _verdicts_about_responses(traces: Sequence[Trace]) -> list[RecordedVerdict]:
     return list(
         chain.from_iterable(verdicts_about_response(trace, superseded=True) for trace in traces)
     )
+
+
+def _questions_about_peers(survey: Survey) -> tuple[set[str], set[str]]:
+    """Return the ids of the questions that compare responses, and of those that wait for such a question."""
+    comparing = {
+        question.id for question in survey.questions if question.scope in ("pair", "group")
+    }
+    waiting: set[str] = set()
+    for _ in survey.waves:  # a chain of conditions has at most one in each wave
+        for question in survey.questions:
+            if question.when is not None and question.when.question in comparing | waiting:
+                waiting.add(question.id)
+    return comparing, waiting
 
 
 def _verdicts_and_material(trace: Trace) -> Iterator[_JudgedItem]:
