@@ -26,7 +26,7 @@ from jurygraph.schema.lookup import LookupOutcome
 from jurygraph.schema.task import chat_to_prompt_text, query_to_text
 from jurygraph.schema.verdict import ResponseGate
 from jurygraph.tools.documents import TextDocument
-from jurygraph.tools.result import MASK_CHARACTER
+from jurygraph.tools.result import ROW_PREFIX_PATTERN
 from jurygraph.tools.tool import Tool, ToolError, ToolInput, ToolSet
 from jurygraph.tools.workspace import Workspace, open_workspace
 
@@ -92,18 +92,21 @@ class Toolbox:
         contents = [response.content_digest for response in self.responses]
         return digest_of([self.task.digest, contents])
 
-    async def open(self) -> ToolInput:
-        """Return the input of all tools, whose parts none can change for others.
+    @cached_property
+    def opened(self) -> "asyncio.Task[ToolInput]":
+        """The input of all tools, whose parts none can change for others, from when it is first needed.
 
-        Workspaces lie below the config's folder of them, without one below the current folder. Raises `Fault` for one
+        A replay, which calls no tool, needs no workspace. Workspaces lie below the config's folder of
+        them, without one below the current folder. Raises `Fault` for one
         that is not there.
         """
-        workspaces: tuple[Workspace | None, ...] = (None,) * len(self.responses)
-        if any(response.workspace is not None for response in self.responses):
-            try:
-                workspaces = await asyncio.to_thread(self._open_workspaces)
-            except InputError as error:
-                raise Fault(MISSING_WORKSPACE_FAILURE_KIND, str(error)) from None
+        return asyncio.create_task(self._open())
+
+    async def _open(self) -> ToolInput:
+        try:
+            workspaces = await asyncio.to_thread(self._open_workspaces)
+        except InputError as error:
+            raise Fault(MISSING_WORKSPACE_FAILURE_KIND, str(error)) from None
         return ToolInput(deepcopy(self.task), deepcopy(self.responses), workspaces)
 
     def _open_workspaces(self) -> tuple[Workspace | None, ...]:
@@ -129,14 +132,12 @@ class Toolbox:
             number, tool.quotable(stored_lookup.result), tool.response_number_of_call(arguments)
         )
 
-    async def run(
-        self, call: ToolCall, inputs: ToolInput, redactor: Redactor, is_gated: bool
-    ) -> ToolOutcome:
+    async def run(self, call: ToolCall, redactor: Redactor, is_gated: bool) -> ToolOutcome:
         """Return what becomes of a call. Raises the errors that end a run.
 
         If it `is_gated`, a result or message that speaks to whoever judges is withheld.
         """
-        outcome, text = await self._execute_tool_call(call, inputs)
+        outcome, text = await self._execute_tool_call(call)
         redacted_text = redactor.redact_text(
             text[:_MAX_REDACTED_CHARACTERS].encode("utf-8", "replace").decode()
         )
@@ -159,16 +160,12 @@ class Toolbox:
         if gate not in self.context.config.safety.gates or not tool.needs_gate(arguments):
             return False
         query = query_to_text(self.task.query)
-        # the numbers of rows hide where a line begins, at which a gate expects an order
-        words = tool.quotable(result).replace(MASK_CHARACTER, "\n")
-        return any(
-            find_stopping_gate(text, (gate,), query=query, reference=self.task.reference)
-            for text in {result, words}
-        )
+        # a gate expects some orders at the beginning of a line, not after the number of a row
+        words = ROW_PREFIX_PATTERN.sub(r"\g<0>\n", result)
+        found = find_stopping_gate(words, (gate,), query=query, reference=self.task.reference)
+        return found is not None
 
-    async def _execute_tool_call(
-        self, call: ToolCall, inputs: ToolInput
-    ) -> tuple[LookupOutcome, str]:
+    async def _execute_tool_call(self, call: ToolCall) -> tuple[LookupOutcome, str]:
         tool = self.toolset.tools.get(call.name)
         if tool is None:
             return (
@@ -181,14 +178,16 @@ class Toolbox:
         if isinstance(arguments, Problem):
             where = f"{arguments.field}: " if arguments.path else ""
             return "invalid-arguments", f"{where}{arguments}"
-        result = await self._call_tool(tool, partial(tool.run, inputs, arguments))
+        result = await self._call_tool(tool, partial(tool.run, await self.opened, arguments))
         if isinstance(result, str):
             return "ok", result
         if isinstance(result, RUN_ENDING):
             raise result
         if isinstance(result, ToolError):
             return "refused", str(result)[:_MAX_MESSAGE_LENGTH]
-        if isinstance(result, TimeLimitExceeded | Fault):
+        if isinstance(result, Fault):
+            return "not-called", str(result)
+        if isinstance(result, TimeLimitExceeded):
             return "time-limit", str(result)
         if isinstance(result, BaseException):
             message = result_or_error(lambda: str(result))  # the user's code, too

@@ -741,12 +741,11 @@ def describe_applied_attacks(figures: Figures) -> str:
     attacks = figures["attacks"]
     made_attacks = figures["arms"][figures["configured"]]["by_attack"]
     left_out = Counter(attacks[name]["suite"] for name in attacks if name not in made_attacks)
-    suites = sorted({attacks[name]["suite"] for name in made_attacks})
-    parts = [join_names(suites)] if suites else []
+    parts = [join_names(sorted({attacks[name]["suite"] for name in made_attacks}))]
     for suite, count in left_out.items():
         reason = _JUDGE_CHANNEL_SUITES.get(suite, "no task has the reference that they copy")
         parts.append(f"not {count} of {suite}: {reason}")
-    return f"{len(made_attacks)} of {len(attacks)} attacks ({'; '.join(parts)})"
+    return f"{len(made_attacks)} of {len(attacks)} attacks ({'; '.join(filter(None, parts))})"
 
 
 def _arm_table(figures_by_arm: Mapping[str, Figures], labels: Mapping[str, str]) -> ReportTable:

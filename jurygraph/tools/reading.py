@@ -43,9 +43,9 @@ class DocumentTool(RowTool):
 
     reads_documents = True
 
-    def needs_gate(self, arguments: Any) -> bool:
+    def needs_gate(self, arguments: DocumentArguments) -> bool:
         # gates have read the response, and exempt the query
-        return bool(arguments.document.startswith("context"))
+        return arguments.document.startswith("context")
 
     def response_number_of_call(self, arguments: Any) -> int | None:
         match = _RESPONSE_NAME_PATTERN.fullmatch(arguments.document)

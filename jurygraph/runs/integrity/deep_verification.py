@@ -42,7 +42,7 @@ from jurygraph.runs.store.ledger import LedgerRecord, record_label
 from jurygraph.runs.writable_run import CallStore
 from jurygraph.safety.evidence import to_searchable_text
 from jurygraph.safety.redaction import matches_redacted_text
-from jurygraph.schema import Evidence, Material, Plan, RecordedVerdict, Survey, ToolSpec, Trace
+from jurygraph.schema import Evidence, Material, Plan, RecordedVerdict, ToolSpec, Trace
 from jurygraph.schema.frozen_model import to_compact_json
 from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
 from jurygraph.schema.verdict import (
@@ -68,9 +68,9 @@ class DeepVerificationCounts(NamedTuple):
 
     `quotations` are those of verdicts and material. Skipped are verdicts that would need a model, because they are of
     an evaluator's own or their replies are in a run that this one was branched from and that is missing; those with
-    transient failures (of infrastructure, or at a time limit); those on a response that was erased, and those
-    `depending_on_erased` ones, by a comparison of the whole group or as they waited for one. `tool_results` are those
-    of tools that promise no equal ones.
+    transient failures (of infrastructure, or at a time limit); those that saw a response that was erased; and others
+    `depending_on_erased` ones: of questions that compare responses, or wait for such a question, in a group with one.
+    `tool_results` are those of tools that promise no equal ones.
     """
 
     recomputed: int = 0
@@ -207,10 +207,8 @@ class OfflineBackend(Backend):
             self._offline_calls.forged[lookup.id] = problem
         if not lookup.can_be_repeated:
             return
-        new_lookup = await planned_lookup.make(True)
-        if new_lookup.lookup.outcome == "withheld" != lookup.outcome:
-            # earlier versions gated neither passages nor the messages of tools
-            new_lookup = await planned_lookup.make(False)
+        # a result that was shown is compared as it is: earlier versions gated no passages and no messages of tools
+        new_lookup = await planned_lookup.make(lookup.outcome == "withheld")
         if (new_lookup.lookup.outcome, new_lookup.lookup.result) != (lookup.outcome, lookup.result):
             self._offline_calls.changed[lookup.id] = stored_lookup, new_lookup
 
@@ -255,6 +253,9 @@ class _DeepVerifier:
         self._problems: dict[bool, str] = {}
         self._affected_responses: set[tuple[str, str]] = set()
         self._affected_questions: dict[str, None] = {}
+        self._erased_ids: set[str] = set()
+        self._lost_questions: set[str] = set()
+        """The erased responses of the group that is verified, and the questions that cannot be asked without them."""
         self._unanswered: frozenset[str] = frozenset()
         """The calls without a reply of the group that is verified; `verify_group` sets them before it needs any."""
 
@@ -262,17 +263,12 @@ class _DeepVerifier:
         self, group: LedgerRecord, scored: list[ScoredResponse]
     ) -> Mapping[str, int]:
         run = self._run
+        verdicts = _verdicts_about_responses([item.trace for item in scored])
         task = run.task(group.key)
         stored_traces = [item.trace for item in scored if item.response is not None]
         responses = [item.response for item in scored if item.response is not None]
-        ids = {response.id for response in responses}
-        all_verdicts = _verdicts_about_responses([item.trace for item in scored])
-        verdicts = [v for v in all_verdicts if ids.issuperset((v.about, *v.responses))]
-        counts = Counter(
-            erased=len(all_verdicts) - len(verdicts), depending_on_erased=len(verdicts)
-        )
         if task is None or not responses:
-            return counts
+            return {"erased": len(verdicts)}
         self._calls.last_record = group.seq
         quotations = 0
         for trace, response in zip(stored_traces, responses, strict=True):
@@ -291,17 +287,7 @@ class _DeepVerifier:
             for question in plan.survey.questions
             if question.layer == "model" and not evaluators[question.evaluator].uses_model
         }
-        if len(responses) < len(scored):
-            comparing, waiting = _questions_about_peers(plan.survey)
-            if own_model & (comparing | waiting):  # its model would be called for a smaller group
-                return {**counts, "quotations": quotations}
-            verdicts = [
-                verdict
-                for verdict in verdicts
-                if verdict.question not in waiting
-                and (verdict.responses or verdict.question not in comparing)
-            ]
-        counts["depending_on_erased"] -= len(verdicts)
+        plan = self._without_lost_questions(plan, scored)
         recorded_answers = {
             verdict.key: verdict
             for verdict in verdicts
@@ -318,7 +304,7 @@ class _DeepVerifier:
             recorded_answers, unverifiable_material, stopped_as_empty=stopped_as_empty
         )
         traces = await self._jury.ascore(task, responses, plan, results, self._calls)
-        if len(responses) == len(scored) and traces[0].group != stored_traces[0].group:
+        if not self._erased_ids and traces[0].group != stored_traces[0].group:
             problem = "its responses are not those that were judged"
             raise TraceMismatch(f"{run.ledger.path}, {record_label(group)}: {problem}")
         if self._note_changed_tool_results(stored_traces):
@@ -340,12 +326,33 @@ class _DeepVerifier:
             for verdict in _verdicts_about_responses(rejudged_traces):
                 if verdict.key not in reused_verdicts:
                     recomputed_verdicts[verdict.key] = verdict
-        counts.update(
+        counts = Counter(
             self._compare_verdict(verdict, recomputed_verdicts, own_model) for verdict in verdicts
         )
         lookups = chain.from_iterable(trace.lookups for trace in stored_traces)
         recorded_count = sum(not lookup.deterministic for lookup in lookups)
         return {**counts, "quotations": quotations, "tool_results": recorded_count}
+
+    def _without_lost_questions(self, plan: Plan, scored: Sequence[ScoredResponse]) -> Plan:
+        """Return the plan of a group, which asks no comparisons if a response was erased, nor what waits for one."""
+        self._erased_ids = {item.trace.response_id for item in scored if item.response is None}
+        self._lost_questions = set()
+        if not self._erased_ids:
+            return plan
+        survey = plan.survey
+        for question in survey.questions * len(survey.waves):  # a condition is on an earlier wave
+            if question.scope in ("pair", "group") or (
+                question.when and question.when.question in self._lost_questions
+            ):
+                self._lost_questions.add(question.id)
+        questions = [
+            question.model_copy(update={"missing": "response"})
+            if question.id in self._lost_questions
+            else question
+            for question in survey.questions
+        ]
+        survey = survey.model_copy(update={"questions": tuple(questions)})
+        return plan.model_copy(update={"survey": survey})
 
     def _comes_from_origin_run(self, verdict: RecordedVerdict) -> bool:
         return any(self._run.ledger.find("call", use.id) is None for use in verdict.calls)
@@ -394,6 +401,12 @@ class _DeepVerifier:
         own_model: Collection[str],
     ) -> str:
         """Compare a stored verdict with the one that was computed again; return the count that it adds to."""
+        if has_erased_text(stored_verdict) or not self._erased_ids.isdisjoint(
+            (stored_verdict.about, *stored_verdict.responses)
+        ):
+            return "erased"
+        if stored_verdict.question in self._lost_questions:
+            return "depending_on_erased"
         label = self._trace_label(stored_verdict.about, stored_verdict)
         unanswered_key = VerdictKey(
             stored_verdict.question, stored_verdict.about, (), 0, turn=stored_verdict.turn
@@ -403,8 +416,6 @@ class _DeepVerifier:
         )
         if recomputed_verdict is None:
             raise TraceMismatch(f"{label}: the question has changed")
-        if has_erased_text(stored_verdict):
-            return "erased"
         is_gated = not {stored_verdict.gated_by, recomputed_verdict.gated_by}.isdisjoint(
             (EMPTY_TURN_GATE, NO_VARIANT_GATE, *RESPONSE_GATES)
         )
@@ -567,7 +578,7 @@ def _describe_lookup_change(
     new_lookup: StoredLookup,
 ) -> tuple[str, bool]:
     """Return what is to be said of a changed result, and whether a quotation from it no longer holds."""
-    if new_lookup.lookup.outcome in ("time-limit", "error"):
+    if new_lookup.lookup.outcome in ("time-limit", "not-called", "error"):
         raise InputError(
             f"{label}: tool {new_lookup.lookup.tool} cannot be called again: "
             f"{new_lookup.result}; see that it works as it did, and verify again"
@@ -595,19 +606,6 @@ def _verdicts_about_responses(traces: Sequence[Trace]) -> list[RecordedVerdict]:
     return list(
         chain.from_iterable(verdicts_about_response(trace, superseded=True) for trace in traces)
     )
-
-
-def _questions_about_peers(survey: Survey) -> tuple[set[str], set[str]]:
-    """Return the ids of the questions that compare responses, and of those that wait for such a question."""
-    comparing = {
-        question.id for question in survey.questions if question.scope in ("pair", "group")
-    }
-    waiting: set[str] = set()
-    for _ in survey.waves:  # a chain of conditions has at most one in each wave
-        for question in survey.questions:
-            if question.when is not None and question.when.question in comparing | waiting:
-                waiting.add(question.id)
-    return comparing, waiting
 
 
 def _verdicts_and_material(trace: Trace) -> Iterator[_JudgedItem]:
