@@ -34,7 +34,13 @@ from tests.runs.investigations import (
     judge,
     random_script,
 )
-from tests.runs.sample_runs import verify_deeply, verify_run, word_repairs_otherwise
+from tests.runs.sample_runs import (
+    score,
+    verify_deeply,
+    verify_run,
+    word_repairs_otherwise,
+    write_tasks,
+)
 
 SEEDS = range(200)
 FEW_SEEDS = range(0, 200, 19)  # even and odd ones, with native calls of tools and without
@@ -342,6 +348,35 @@ def test_files_that_are_not_there_any_more_are_named(tmp_path: Path) -> None:
     (tmp_path / "files" / "a").rename(tmp_path / "files" / "b")
     with pytest.raises(InputError, match=r"verdict 'criteria/.*: workspace: 'a' is not there"):
         verify_deeply(tmp_path / "run")
+
+
+def test_a_replay_needs_no_files(tmp_path: Path) -> None:
+    (tmp_path / "files" / "a").mkdir(parents=True)
+    (tmp_path / "files" / "a" / "notes.txt").write_text("The pump stopped at noon.")
+
+    def read_notes(request: Any, step: int) -> Any:
+        if step == 0:
+            return [("read_file", {"path": "notes.txt"})]
+        return {"quotes": ["The pump stopped at noon"]}
+
+    response = jg.Response(id="a", text="See the notes.", workspace="a")
+    settings: dict[str, Any] = {
+        "evaluators": [jg.criteria(["It stopped."], tools=["read_file"])],
+        "workspaces": str(tmp_path / "files"),
+    }
+    calls = {"record": str(tmp_path / "calls.jsonl")}
+    with jg.Jury(model=Investigator(read_notes), calls=calls, **settings) as jury:
+        (trace,) = jury.score(TASK, [response])
+    (tmp_path / "files" / "a" / "notes.txt").unlink()
+    (tmp_path / "files" / "a").rmdir()
+    line = {**TASK.json_object, "responses": [{"id": "a", "text": response.text, "workspace": "a"}]}
+    settings |= {"model": f"replay:{tmp_path / 'calls.jsonl'}", "calls": {"form": None}}
+    score(tmp_path / "run", write_tasks(tmp_path, [line]), settings)
+    with jg.Run.open(tmp_path / "run") as run:
+        assert run.find_trace("a").verdicts == trace.verdicts
+    settings["model"] = "openai-compatible:http://127.0.0.1:9/v1#tiny"
+    with pytest.raises(InputError, match=r"response 'a': workspace: 'a' is not there"):
+        score(tmp_path / "other", tmp_path / "tasks.jsonl", settings)
 
 
 def test_a_changed_file_is_named_beside_a_folder_that_is_gone(tmp_path: Path) -> None:

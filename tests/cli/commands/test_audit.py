@@ -115,6 +115,7 @@ def test_deep_verification_prints_what_was_repeated(letters_folder: Path, run: C
         "transient_failures": 0,
         "tool_results": 0,
         "erased": 0,
+        "depending_on_erased": 0,
     }
 
 
