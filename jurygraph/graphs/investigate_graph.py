@@ -8,7 +8,7 @@ for the verdict lets it call no tool. The question, and how the answer counts, a
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from time import monotonic
@@ -40,7 +40,6 @@ from jurygraph.models.request import (
 from jurygraph.prompts import RenderedPrompt, load_prompt
 from jurygraph.schema import FunctionCall, Lookup, Message, ToolCall, ToolSpec, digest_of
 from jurygraph.schema.frozen_model import JsonFields, JsonObject
-from jurygraph.tools.tool import ToolInput
 
 MAX_INVESTIGATION_STEPS = 8
 """Requests of an investigation, unless an evaluator sets `max_steps`."""
@@ -57,7 +56,6 @@ class _InvestigationContext:
 
     client: JudgeClient
     toolbox: Toolbox
-    inputs: ToolInput
     purpose: str | None
     question: Request
 
@@ -83,7 +81,9 @@ class ToolInvestigator(Toolbox):
         self, client: JudgeClient, request: Request, purpose: str | None
     ) -> InvestigationResult:
         """Return the reply with which the model ends its investigation. Raises `Fault`."""
-        context = _InvestigationContext(client, self, await self.open(), purpose, request)
+        context = _InvestigationContext(client, replace(self), purpose, request)
+        if client.gateway.backend.can_run_tools:
+            await context.toolbox.opened  # before a model is paid for what has no files
         start: InvestigateState = {
             "request": self._make_first_request(request, client),
             "answered": None,
@@ -305,11 +305,11 @@ async def _run_tool_call(
     redactor = context.client.gateway.redactor
     words = redactor.redact_text(words)
 
-    async def make() -> StoredLookup:
+    async def make(is_gated: bool) -> StoredLookup:
         start = monotonic()
         earlier = result_number_by_call.get(call.normalized_text)
         if earlier is None:
-            tool_outcome = await context.toolbox.run(call, context.inputs, redactor)
+            tool_outcome = await context.toolbox.run(call, redactor, is_gated)
         else:
             text = f"it was made before, as call {earlier}, see its result there"
             tool_outcome = ToolOutcome("repeated", text, len(text))

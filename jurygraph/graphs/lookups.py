@@ -26,6 +26,7 @@ from jurygraph.schema.lookup import LookupOutcome
 from jurygraph.schema.task import chat_to_prompt_text, query_to_text
 from jurygraph.schema.verdict import ResponseGate
 from jurygraph.tools.documents import TextDocument
+from jurygraph.tools.result import ROW_PREFIX_PATTERN
 from jurygraph.tools.tool import Tool, ToolError, ToolInput, ToolSet
 from jurygraph.tools.workspace import Workspace, open_workspace
 
@@ -91,18 +92,21 @@ class Toolbox:
         contents = [response.content_digest for response in self.responses]
         return digest_of([self.task.digest, contents])
 
-    async def open(self) -> ToolInput:
-        """Return the input of all tools, whose parts none can change for others.
+    @cached_property
+    def opened(self) -> "asyncio.Task[ToolInput]":
+        """The input of all tools, whose parts none can change for others, from when it is first needed.
 
-        Workspaces lie below the config's folder of them, without one below the current folder. Raises `Fault` for one
+        A replay, which calls no tool, needs no workspace. Workspaces lie below the config's folder of
+        them, without one below the current folder. Raises `Fault` for one
         that is not there.
         """
-        workspaces: tuple[Workspace | None, ...] = (None,) * len(self.responses)
-        if any(response.workspace is not None for response in self.responses):
-            try:
-                workspaces = await asyncio.to_thread(self._open_workspaces)
-            except InputError as error:
-                raise Fault(MISSING_WORKSPACE_FAILURE_KIND, str(error)) from None
+        return asyncio.create_task(self._open())
+
+    async def _open(self) -> ToolInput:
+        try:
+            workspaces = await asyncio.to_thread(self._open_workspaces)
+        except InputError as error:
+            raise Fault(MISSING_WORKSPACE_FAILURE_KIND, str(error)) from None
         return ToolInput(deepcopy(self.task), deepcopy(self.responses), workspaces)
 
     def _open_workspaces(self) -> tuple[Workspace | None, ...]:
@@ -128,9 +132,12 @@ class Toolbox:
             number, tool.quotable(stored_lookup.result), tool.response_number_of_call(arguments)
         )
 
-    async def run(self, call: ToolCall, inputs: ToolInput, redactor: Redactor) -> ToolOutcome:
-        """Return what becomes of a call. Raises the errors that end a run."""
-        outcome, text = await self._execute_tool_call(call, inputs)
+    async def run(self, call: ToolCall, redactor: Redactor, is_gated: bool) -> ToolOutcome:
+        """Return what becomes of a call. Raises the errors that end a run.
+
+        If it `is_gated`, a result or message that speaks to whoever judges is withheld.
+        """
+        outcome, text = await self._execute_tool_call(call)
         redacted_text = redactor.redact_text(
             text[:_MAX_REDACTED_CHARACTERS].encode("utf-8", "replace").decode()
         )
@@ -138,28 +145,27 @@ class Toolbox:
             len(redacted_text) > MAX_TOOL_RESULT_CHARACTERS or len(text) > _MAX_REDACTED_CHARACTERS
         )
         redacted_text = redacted_text[:MAX_TOOL_RESULT_CHARACTERS]
-        if outcome == "ok" and self._addresses_judge(call, redacted_text):
+        is_from_tool = outcome in ("ok", "refused", "error")
+        if is_gated and is_from_tool and self._addresses_judge(call, redacted_text):
             return ToolOutcome("withheld", _WITHHELD_RESULT_MESSAGE, len(text))
         if is_truncated_result and outcome == "ok":
             outcome = "cut"
         return ToolOutcome(outcome, redacted_text, len(text))
 
     def _addresses_judge(self, call: ToolCall, result: str) -> bool:
-        """Return whether a result speaks to whoever judges, where a gate stops responses that do: none has read it.
-
-        Documents are what the prompt shows, behind its gates.
-        """
+        """Return whether words that no gate has read speak to whoever judges, where a gate stops responses that do."""
         gate: ResponseGate = "addresses-grader"
-        is_gated = gate in self.context.config.safety.gates
-        if not is_gated or self.toolset.tools[call.name].reads_documents:
+        tool = self.toolset.tools[call.name]
+        arguments = tool.validate_arguments(call.arguments)
+        if gate not in self.context.config.safety.gates or not tool.needs_gate(arguments):
             return False
         query = query_to_text(self.task.query)
-        found = find_stopping_gate(result, (gate,), query=query, reference=self.task.reference)
+        # a gate expects some orders at the beginning of a line, not after the number of a row
+        words = ROW_PREFIX_PATTERN.sub(r"\g<0>\n", result)
+        found = find_stopping_gate(words, (gate,), query=query, reference=self.task.reference)
         return found is not None
 
-    async def _execute_tool_call(
-        self, call: ToolCall, inputs: ToolInput
-    ) -> tuple[LookupOutcome, str]:
+    async def _execute_tool_call(self, call: ToolCall) -> tuple[LookupOutcome, str]:
         tool = self.toolset.tools.get(call.name)
         if tool is None:
             return (
@@ -172,14 +178,16 @@ class Toolbox:
         if isinstance(arguments, Problem):
             where = f"{arguments.field}: " if arguments.path else ""
             return "invalid-arguments", f"{where}{arguments}"
-        result = await self._call_tool(tool, partial(tool.run, inputs, arguments))
+        result = await self._call_tool(tool, partial(tool.run, await self.opened, arguments))
         if isinstance(result, str):
             return "ok", result
         if isinstance(result, RUN_ENDING):
             raise result
         if isinstance(result, ToolError):
             return "refused", str(result)[:_MAX_MESSAGE_LENGTH]
-        if isinstance(result, TimeLimitExceeded | Fault):
+        if isinstance(result, Fault):
+            return "not-called", str(result)
+        if isinstance(result, TimeLimitExceeded):
             return "time-limit", str(result)
         if isinstance(result, BaseException):
             message = result_or_error(lambda: str(result))  # the user's code, too

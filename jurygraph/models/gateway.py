@@ -187,7 +187,7 @@ class Gateway:
                 raise Fault(
                     "unrecorded", "no result of this tool is recorded, and it is not called"
                 )
-            stored_lookup = stored_lookup or await planned_lookup.make()
+            stored_lookup = stored_lookup or await planned_lookup.make(True)
             if sink is not None:
                 await sink.store_lookup(stored_lookup)
         if self._recorder is not None:

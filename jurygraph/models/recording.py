@@ -225,6 +225,7 @@ class Replay(Backend):
     costs_nothing = True
     is_cached = False
     is_recording = True
+    can_run_tools = False
 
     def __init__(
         self, path: str | Path, which: str | None = None, max_tokens: int | None = None

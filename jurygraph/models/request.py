@@ -680,11 +680,14 @@ class StoredLookup(NamedTuple):
 
 
 class PlannedLookup(NamedTuple):
-    """A call of a tool that a reply asks for: its record before it has a result, its arguments, and what makes it."""
+    """A call of a tool that a reply asks for: its record before it has a result, its arguments, and what makes it.
+
+    `make` gets whether a gate reads the result.
+    """
 
     lookup: Lookup
     arguments: str
-    make: Callable[[], Awaitable[StoredLookup]]
+    make: Callable[[bool], Awaitable[StoredLookup]]
 
 
 class CachedReply(NamedTuple):

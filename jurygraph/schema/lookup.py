@@ -26,14 +26,15 @@ LookupOutcome = Literal[
     "refused",
     "error",
     "time-limit",
+    "not-called",
 ]
 """What became of a call of a tool: its result, whole or `cut` at its limit, or why there is none.
 
 A result that addresses whoever judges is `withheld`, as the gate of that name stops a response. A call that was made
 before in the same conversation is `repeated`, and not made again. There is none for a tool
 that is not there (`unknown-tool`), arguments that are not those of its schema
-(`invalid-arguments`), a call that the tool `refused` with a message, one that raised an exception (`error`), and one
-that ran past its `time-limit`.
+(`invalid-arguments`), a call that the tool `refused` with a message, one that raised an exception (`error`), one that
+ran past its `time-limit`, and one that was `not-called`, as too many earlier ones, in the whole run, still hang.
 """
 
 TOOL_SOURCE_PREFIX = "tool:"

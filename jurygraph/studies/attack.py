@@ -161,9 +161,9 @@ class AttackStudy:
         groups = list(_attack_groups(tasks, surveys, direct_attacks))
         judges_by_suite = defaultdict[str, set[str]](set)
         for name, evaluator in jury.evaluators.items():
-            if evaluator.reads_context:
-                judges_by_suite["context"].add(name)
             tools = evaluator.toolset.tools.values() if evaluator.toolset else ()
+            if evaluator.reads_context or any(tool.reads_documents for tool in tools):
+                judges_by_suite["context"].add(name)
             # such a tool may find the words of others, besides what the prompts show
             if not all(tool.reads_documents for tool in tools):
                 judges_by_suite["lookup"].add(name)
@@ -269,6 +269,7 @@ class AttackStudy:
     async def _measure_arm(
         self, safety: SafetyConfig, sink: "_InMemorySink", report: ProgressCallback
     ) -> Figures:
+        sink.gates = safety.gates
         jury = self._prepare_jury(safety)
         groups = (Group(group.task, group.responses, _plan(group, jury)) for group in self._groups)
         judged = []
@@ -293,9 +294,12 @@ def _count_responses(groups: Iterable[_AttackGroup]) -> int:
 
 
 class _InMemorySink:
+    """The replies of all arms, and for arms with the same `gates` what was looked up, since gates withhold results."""
+
     def __init__(self) -> None:
         self._calls: dict[str, AnsweredCall] = {}
-        self._lookups: dict[str, StoredLookup] = {}
+        self._lookups: dict[tuple[Collection[str], str], StoredLookup] = {}
+        self.gates: Collection[str] = ()
 
     def find(self, key: str) -> AnsweredCall | None:
         return self._calls.get(key)
@@ -304,10 +308,10 @@ class _InMemorySink:
         self._calls[request.digest] = answered_call
 
     def find_lookup(self, key: str) -> StoredLookup | None:
-        return self._lookups.get(key)
+        return self._lookups.get((self.gates, key))
 
     async def store_lookup(self, stored_lookup: StoredLookup) -> None:
-        self._lookups[stored_lookup.lookup.id] = stored_lookup
+        self._lookups[self.gates, stored_lookup.lookup.id] = stored_lookup
 
     def store_unanswered(self, request: Request, call: Call) -> None:
         """Store nothing: no prompt of a study is shown."""
@@ -741,7 +745,7 @@ def describe_applied_attacks(figures: Figures) -> str:
     for suite, count in left_out.items():
         reason = _JUDGE_CHANNEL_SUITES.get(suite, "no task has the reference that they copy")
         parts.append(f"not {count} of {suite}: {reason}")
-    return f"{len(made_attacks)} of {len(attacks)} attacks ({'; '.join(parts)})"
+    return f"{len(made_attacks)} of {len(attacks)} attacks ({'; '.join(filter(None, parts))})"
 
 
 def _arm_table(figures_by_arm: Mapping[str, Figures], labels: Mapping[str, str]) -> ReportTable:

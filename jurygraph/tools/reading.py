@@ -39,9 +39,13 @@ class ReadArguments(DocumentArguments, LineArguments):
 
 
 class DocumentTool(RowTool):
-    """Base class of the tools that read what a prompt shows or outlines."""
+    """Base class of the tools that read what a prompt shows or outlines, and passages that it may not show."""
 
     reads_documents = True
+
+    def needs_gate(self, arguments: DocumentArguments) -> bool:
+        # gates have read the response, and exempt the query
+        return arguments.document.startswith("context")
 
     def response_number_of_call(self, arguments: Any) -> int | None:
         match = _RESPONSE_NAME_PATTERN.fullmatch(arguments.document)

@@ -21,7 +21,8 @@ def take_rows_that_fit(rows: Sequence[str], most: int) -> list[str]:
     return [row for row, length in zip(rows, lengths, strict=True) if length <= most]
 
 
-_ROW_PREFIX_PATTERN = re.compile(r"(?:[^\n]*?:)?\d+(?:\+\d+)?\| ")
+ROW_PREFIX_PATTERN = re.compile(r"^(?:[^\n]*?:)?\d+(?:\+\d+)?\| ", re.MULTILINE)
+"""What a row such as `12| words` has before its words."""
 MASK_CHARACTER = "\ufffc"
 """Stands for a character of the tool's own words, which nobody quotes: U+FFFC has no words itself."""
 
@@ -33,7 +34,7 @@ def mask_tool_words(result: str) -> str:
     """
     lines = []
     for line in result.split("\n"):
-        row = _ROW_PREFIX_PATTERN.match(line)
+        row = ROW_PREFIX_PATTERN.match(line)
         prefix_length = len(line) if row is None else row.end()
         lines.append(MASK_CHARACTER * prefix_length + line[prefix_length:])
     return MASK_CHARACTER.join(lines)

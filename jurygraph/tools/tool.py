@@ -117,6 +117,10 @@ class Tool(Configurable, ABC):
         """Return the number, from 1, of the response whose words the result has; None for other words."""
         return getattr(arguments, "response", 1) if self.reads_response else None
 
+    def needs_gate(self, arguments: Any) -> bool:
+        """Return whether a gate has to read the result of such a call, since none has read its words before."""
+        return True
+
     def quotable(self, result: str) -> str:
         """Return a result with a mask of the same length for what are the tool's own words, and may not be quoted."""
         return result

@@ -180,7 +180,7 @@ def _format_verification_lines(
         skipped = dict(deep_verification_counts)
         recomputed = skipped.pop("recomputed")
         quotations = skipped.pop("quotations")
-        line = f"repeated: {recomputed} verdicts are the same, and the {quotations} quotations that count are in place"
+        line = f"repeated: {recomputed} verdicts are the same, and the {quotations} verified quotations are in place"
         skipped_texts = [
             f"{count} {name.replace('_', ' ')}" for name, count in skipped.items() if count
         ]

@@ -1,6 +1,6 @@
 """Output of a command that scores: rewards, missed thresholds, requests and cost."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from jurygraph.cli.render.text import (
@@ -11,7 +11,7 @@ from jurygraph.cli.render.text import (
     print_report,
 )
 from jurygraph.display import format_cost, format_number
-from jurygraph.messages import format_count, shell_quote
+from jurygraph.messages import format_count, list_first, shell_quote
 from jurygraph.schema.frozen_model import JsonMapping
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from jurygraph.runs.reports.estimate import CallEstimate, ModelUsage, RemainingWork
     from jurygraph.runs.reports.gate import CiThreshold
     from jurygraph.runs.reports.summary import LowestReward, Summary
+
+
+_MAX_RESPONSES_LISTED = 3
 
 
 def format_lowest_reward_lines(folder: "Path", lowest: "LowestReward") -> list[str]:
@@ -63,13 +66,7 @@ def format_result_lines(summary: "Summary") -> list[str]:
             f"examples not shown, as they would give a response away: {summary.leaking_examples}, "
             "with the reasons in `show --response`"
         )
-    if summary.unseen:
-        responses = f"{summary.unseen} of {summary.investigated} responses"
-        names = ", ".join(summary.unseen_responses)
-        ellipsis = ", …" if summary.unseen > len(summary.unseen_responses) else ""
-        lines.append(
-            escape_line(f"looked nothing up: a judge with tools, in {responses}: {names}{ellipsis}")
-        )
+    lines += map(escape_line, _lookup_lines(summary))
     lines += map(escape_line, summary.unanswered)
     models = sorted(summary.bill.models.items())
     bill_by_label = {} if len(models) == 1 else {"calls": summary.bill}  # which would say the same
@@ -92,6 +89,21 @@ def _format_agent_table(summary: "Summary") -> list[str]:
         rows.append([name, row.responses, mean, row.coverage, *outcomes])
     header = ["agent", "responses", "mean reward", "coverage", "ok", "degraded", "failed"]
     return format_table(header, rows)
+
+
+def _lookup_lines(summary: "Summary") -> Iterator[str]:
+    """Yield what was not looked up, with the first responses that it was not looked up for."""
+    ids_by_problem = {
+        f"looked nothing up: a judge with tools, in {len(summary.unseen)} of "
+        f"{summary.investigated} responses:": summary.unseen
+    }
+    for tool, ids in sorted(summary.unmade_lookups.items()):
+        ids_by_problem[f"not looked up, as earlier calls of tool {tool} hang: {len(ids)}, for"] = (
+            ids
+        )
+    for problem, ids in ids_by_problem.items():
+        if ids:
+            yield f"{problem} {', '.join(list_first(sorted(set(ids)), _MAX_RESPONSES_LISTED))}"
 
 
 def _join_counts(counts: Iterable[tuple[str, int]]) -> str:

@@ -68,8 +68,9 @@ class DeepVerificationCounts(NamedTuple):
 
     `quotations` are those of verdicts and material. Skipped are verdicts that would need a model, because they are of
     an evaluator's own or their replies are in a run that this one was branched from and that is missing; those with
-    transient failures (of infrastructure, or at a time limit); and those that were erased. `tool_results` are those of
-    tools that promise no equal ones.
+    transient failures (of infrastructure, or at a time limit); those that saw a response that was erased; and others
+    `depending_on_erased` ones: of questions that compare responses, or wait for such a question, in a group with one.
+    `tool_results` are those of tools that promise no equal ones.
     """
 
     recomputed: int = 0
@@ -78,6 +79,7 @@ class DeepVerificationCounts(NamedTuple):
     transient_failures: int = 0
     erased: int = 0
     tool_results: int = 0
+    depending_on_erased: int = 0
 
 
 def verify_deep(run: Run, report: ProgressCallback) -> DeepVerificationCounts:
@@ -205,7 +207,8 @@ class OfflineBackend(Backend):
             self._offline_calls.forged[lookup.id] = problem
         if not lookup.can_be_repeated:
             return
-        new_lookup = await planned_lookup.make()
+        # a result that was shown is compared as it is: earlier versions gated no passages and no messages of tools
+        new_lookup = await planned_lookup.make(lookup.outcome == "withheld")
         if (new_lookup.lookup.outcome, new_lookup.lookup.result) != (lookup.outcome, lookup.result):
             self._offline_calls.changed[lookup.id] = stored_lookup, new_lookup
 
@@ -250,6 +253,9 @@ class _DeepVerifier:
         self._problems: dict[bool, str] = {}
         self._affected_responses: set[tuple[str, str]] = set()
         self._affected_questions: dict[str, None] = {}
+        self._erased_ids: set[str] = set()
+        self._lost_questions: set[str] = set()
+        """The erased responses of the group that is verified, and the questions that cannot be asked without them."""
         self._unanswered: frozenset[str] = frozenset()
         """The calls without a reply of the group that is verified; `verify_group` sets them before it needs any."""
 
@@ -257,11 +263,11 @@ class _DeepVerifier:
         self, group: LedgerRecord, scored: list[ScoredResponse]
     ) -> Mapping[str, int]:
         run = self._run
-        stored_traces = [item.trace for item in scored]
-        verdicts = _verdicts_about_responses(stored_traces)
+        verdicts = _verdicts_about_responses([item.trace for item in scored])
         task = run.task(group.key)
+        stored_traces = [item.trace for item in scored if item.response is not None]
         responses = [item.response for item in scored if item.response is not None]
-        if task is None or len(responses) < len(scored):
+        if task is None or not responses:
             return {"erased": len(verdicts)}
         self._calls.last_record = group.seq
         quotations = 0
@@ -281,6 +287,7 @@ class _DeepVerifier:
             for question in plan.survey.questions
             if question.layer == "model" and not evaluators[question.evaluator].uses_model
         }
+        plan = self._without_lost_questions(plan, scored)
         recorded_answers = {
             verdict.key: verdict
             for verdict in verdicts
@@ -297,7 +304,7 @@ class _DeepVerifier:
             recorded_answers, unverifiable_material, stopped_as_empty=stopped_as_empty
         )
         traces = await self._jury.ascore(task, responses, plan, results, self._calls)
-        if traces[0].group != stored_traces[0].group:
+        if not self._erased_ids and traces[0].group != stored_traces[0].group:
             problem = "its responses are not those that were judged"
             raise TraceMismatch(f"{run.ledger.path}, {record_label(group)}: {problem}")
         if self._note_changed_tool_results(stored_traces):
@@ -325,6 +332,27 @@ class _DeepVerifier:
         lookups = chain.from_iterable(trace.lookups for trace in stored_traces)
         recorded_count = sum(not lookup.deterministic for lookup in lookups)
         return {**counts, "quotations": quotations, "tool_results": recorded_count}
+
+    def _without_lost_questions(self, plan: Plan, scored: Sequence[ScoredResponse]) -> Plan:
+        """Return the plan of a group, which asks no comparisons if a response was erased, nor what waits for one."""
+        self._erased_ids = {item.trace.response_id for item in scored if item.response is None}
+        self._lost_questions = set()
+        if not self._erased_ids:
+            return plan
+        survey = plan.survey
+        for question in survey.questions * len(survey.waves):  # a condition is on an earlier wave
+            if question.scope in ("pair", "group") or (
+                question.when and question.when.question in self._lost_questions
+            ):
+                self._lost_questions.add(question.id)
+        questions = [
+            question.model_copy(update={"missing": "response"})
+            if question.id in self._lost_questions
+            else question
+            for question in survey.questions
+        ]
+        survey = survey.model_copy(update={"questions": tuple(questions)})
+        return plan.model_copy(update={"survey": survey})
 
     def _comes_from_origin_run(self, verdict: RecordedVerdict) -> bool:
         return any(self._run.ledger.find("call", use.id) is None for use in verdict.calls)
@@ -373,6 +401,12 @@ class _DeepVerifier:
         own_model: Collection[str],
     ) -> str:
         """Compare a stored verdict with the one that was computed again; return the count that it adds to."""
+        if has_erased_text(stored_verdict) or not self._erased_ids.isdisjoint(
+            (stored_verdict.about, *stored_verdict.responses)
+        ):
+            return "erased"
+        if stored_verdict.question in self._lost_questions:
+            return "depending_on_erased"
         label = self._trace_label(stored_verdict.about, stored_verdict)
         unanswered_key = VerdictKey(
             stored_verdict.question, stored_verdict.about, (), 0, turn=stored_verdict.turn
@@ -382,8 +416,6 @@ class _DeepVerifier:
         )
         if recomputed_verdict is None:
             raise TraceMismatch(f"{label}: the question has changed")
-        if has_erased_text(stored_verdict):
-            return "erased"
         is_gated = not {stored_verdict.gated_by, recomputed_verdict.gated_by}.isdisjoint(
             (EMPTY_TURN_GATE, NO_VARIANT_GATE, *RESPONSE_GATES)
         )
@@ -546,7 +578,7 @@ def _describe_lookup_change(
     new_lookup: StoredLookup,
 ) -> tuple[str, bool]:
     """Return what is to be said of a changed result, and whether a quotation from it no longer holds."""
-    if new_lookup.lookup.outcome in ("time-limit", "error"):
+    if new_lookup.lookup.outcome in ("time-limit", "not-called", "error"):
         raise InputError(
             f"{label}: tool {new_lookup.lookup.tool} cannot be called again: "
             f"{new_lookup.result}; see that it works as it did, and verify again"

@@ -290,10 +290,6 @@ def compare_failed_rewards(run: Run) -> FailedRewards:
     return values.failed
 
 
-_MAX_UNINSPECTED_RESPONSES_LISTED = 3
-"""Ids of responses that are named for which a judge looked nothing up."""
-
-
 _Abstention = tuple[str, str]
 """A response on which an evaluator abstained, and why."""
 
@@ -316,8 +312,8 @@ class Summary:
     whose responses an evaluator of facts or checks abstained, by evaluator.
     Of the examples for judges of reviewers, `leaking_examples` would have given a response away, and were not shown:
     each counts once for a response.
-    Of the responses that were `investigated`, by judges with tools, one or more looked nothing up for those `unseen`,
-    of which `unseen_responses` has the first ids.
+    Of the responses that were `investigated`, by judges with tools, one or more looked nothing up for those `unseen`.
+    `unmade_lookups` has, by tool, the response of each call that was not made because earlier ones of the tool hang.
 
     Groups may be added in any order: agents, components and evaluators are listed by name. The `bill` and the `gates`
     are filled by the caller, who knows the sources of the calls; so are the `optional_evaluators`, which `if_missing`
@@ -341,8 +337,8 @@ class Summary:
     misquoting: int = 0
     leaking_examples: int = 0
     investigated: int = 0
-    unseen: int = 0
-    unseen_responses: list[str] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)
+    unmade_lookups: dict[str, list[str]] = field(default_factory=dict)
     infrastructure_failures: int = 0
     bill: CallBill = field(default_factory=CallBill)
     gates: GateCounts = field(default_factory=GateCounts)
@@ -409,10 +405,10 @@ class Summary:
         ]
         self.investigated += bool(with_tools)
         if not all(verdict.get("lookups") for verdict in with_tools):
-            self.unseen += 1
-            self.unseen_responses = sorted([*self.unseen_responses, response_id])[
-                :_MAX_UNINSPECTED_RESPONSES_LISTED
-            ]
+            self.unseen.append(response_id)
+        for lookup in body.get("lookups", ()):
+            if lookup["outcome"] == "not-called":
+                self.unmade_lookups.setdefault(lookup["tool"], []).append(response_id)
         leaking_examples = set()  # the verdicts of several samples or reviewers drop the same ones
         for verdict in body["verdicts"]:
             self._count_verdict(verdict, questions[verdict["question"]], response_id, read_texts)

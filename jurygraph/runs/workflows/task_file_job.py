@@ -182,7 +182,7 @@ class TaskFileJob:
     def refuse_missing_workspaces(self) -> None:
         """Raise `InputError` for a response whose files are not there, before a judge is paid to look into them."""
         config = self.jury.config
-        if not config.has_tools:
+        if not config.has_tools or self.jury.gateways.is_recording:
             return
         for task, responses in self.source.pairs(stop=self.limit):
             for response in responses:

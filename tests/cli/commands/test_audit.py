@@ -105,7 +105,7 @@ def test_deep_verification_prints_what_was_repeated(letters_folder: Path, run: C
     ended = run("verify", letters_folder, "--deep")
     assert ended.code == 0, ended.err
     assert (
-        "repeated: 9 verdicts are the same, and the 4 quotations that count are in place"
+        "repeated: 9 verdicts are the same, and the 4 verified quotations are in place"
         in ended.out.splitlines()
     )
     assert json.loads(run("verify", letters_folder, "--deep", "--json").out)["deep"] == {
@@ -115,6 +115,7 @@ def test_deep_verification_prints_what_was_repeated(letters_folder: Path, run: C
         "transient_failures": 0,
         "tool_results": 0,
         "erased": 0,
+        "depending_on_erased": 0,
     }
 
 

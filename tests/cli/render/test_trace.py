@@ -6,6 +6,8 @@ Which calls lie behind a verdict is tested in `tests/runs/test_read_calls.py`.
 import csv
 import json
 import shutil
+import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -288,9 +290,42 @@ def test_what_a_judge_looked_up_is_told_once_for_an_investigation(tmp_path: Path
     assert "      0 lookups: the judge has tools, and called none\n" in shown[1]
     unseen = "looked nothing up: a judge with tools, in 1 of 2 responses: trip/b"
     assert unseen in format_result_lines(summary)
-    many = replace(summary, unseen=5, investigated=9, unseen_responses=["a", "b", "c"])
-    unseen = "looked nothing up: a judge with tools, in 5 of 9 responses: a, b, c, …"
+    many = replace(summary, unseen=list("edcba"), investigated=9)
+    unseen = "looked nothing up: a judge with tools, in 5 of 9 responses: a, b, c, and 2 more"
     assert unseen in format_result_lines(many)
+
+
+def hang(item: str) -> str:
+    """Never return."""
+    threading.Event().wait()
+    return item
+
+
+def test_what_was_not_looked_up_since_a_tool_hangs_is_counted_with_its_responses(
+    tmp_path: Path,
+) -> None:
+    """Four calls for the first response take the tool from all that come later."""
+
+    def look_up_much(request: Any, step: int) -> Any:
+        is_first = "at noon" not in request.messages[1].content
+        calls = [("hang", {"item": str(number)}) for number in range(5 if is_first else 1)]
+        return calls if step == 0 else {"met": False}
+
+    tool = {"use": f"{__name__}:hang", "timeout": 0.05}
+    jury = jg.Jury(
+        model=Investigator(look_up_much),
+        evaluators=[jg.criteria(["The prices are right."], tools=[tool])],
+        record=tmp_path / "run",
+    )
+    with jury:
+        (first,) = jury.score(TASK, RESPONSES[:1], step=1)
+        jury.score(TASK.model_copy(update={"id": "later"}), RESPONSES[1:], step=1)
+    outcomes = Counter(lookup.outcome for lookup in first.lookups)
+    assert outcomes == {"time-limit": 4, "not-called": 1}
+    with closing(Run.open(tmp_path / "run")) as opened:
+        lines = format_result_lines(summarize_run(jury, opened))
+    lost = "not looked up, as earlier calls of tool hang hang: 2, for trip/a, trip/b"
+    assert lost in lines
 
 
 def look_up_unless_at_noon(request: Any, step: int) -> Any:

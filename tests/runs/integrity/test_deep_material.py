@@ -167,7 +167,7 @@ def test_material_is_recomputed_though_its_repair_is_worded_otherwise_now(
         assert server.count == 2
     word_repairs_otherwise(monkeypatch)
     recomputed = count_verdicts(tmp_path / "run")
-    assert verify_deeply(tmp_path / "run")[::2] == (recomputed, 0, 0)
+    assert verify_deeply(tmp_path / "run")[:5:2] == (recomputed, 0, 0)
     forge_material(tmp_path / "run", "data", rename_material)
     with pytest.raises(TraceMismatch, match=r"trace '40/prose', material 'data': data is .* in"):
         verify_deeply(tmp_path / "run")

@@ -24,6 +24,7 @@ from tests.runs.sample_runs import (
     RECORDING,
     REQUESTED,
     RecordingEvaluator,
+    evaluator_config,
     make_tasks,
     rescore_run,
     score,
@@ -150,11 +151,36 @@ def test_transient_failures_are_counted_separately(tmp_path: Path) -> None:
     assert found.recomputed + found.transient_failures == count_verdicts(tmp_path / "run")
 
 
-def test_a_group_with_an_erased_response_is_counted_as_erased(rich: Path) -> None:
-    erase(rich, "response", "t1/r0", "")
-    found = verify_deeply(rich)
-    assert found.erased > 0
-    assert found.recomputed + found.erased == count_verdicts(rich)
+def test_the_other_responses_of_a_group_with_an_erased_one_are_verified(tmp_path: Path) -> None:
+    """But for what depends on the erased one: its comparisons, and a question that waits for one."""
+    waiting = evaluator_config("waiting", when={"question": "rank", "threshold": 0.0})
+    config = {**FULL_CONFIG, "evaluators": [*FULL_CONFIG["evaluators"], waiting]}
+    config["reward"] = {**FULL_CONFIG["reward"], "waiting": 0.1}
+    use = {"verdicts_of": "waiting", "if_skipped": "zero"}
+    config["components"] = {**FULL_CONFIG["components"], "waiting": {"inputs": {"waiting": use}}}
+    run = tmp_path / "run"
+    score(run, write_tasks(tmp_path / "given", make_tasks(2)), config)
+    before = verify_deeply(run)
+    erase(run, "response", "t1/r0", "")
+    found = verify_deeply(run)
+    assert found.depending_on_erased == 3, "the pair of the others, and what waits for it in each"
+    assert sum(found) - found.quotations == sum(before) - before.quotations
+    assert found.recomputed > 30
+    shown = {"t1/r0"}.intersection
+    assert found.erased == sum(
+        trace.response_id == verdict.about and bool(shown((verdict.about, *verdict.responses)))
+        for trace in Run.open(run).traces()
+        for verdict in trace.verdicts
+    )
+
+    def change_score(kind: str, key: str, content: dict[str, Any]) -> None:
+        for verdict in content.get("verdicts", ()):
+            if key == "t1/r1" and verdict["question"] == 1:  # of its survey
+                verdict["score"] = 0.987
+
+    rewrite_chain(run, change_score)
+    with pytest.raises(TraceMismatch, match=r"trace 't1/r1', verdict 'met@core': score is 0\.987"):
+        verify_deeply(run)
 
 
 def test_a_rescored_run_verifies_the_verdicts_of_its_base(rich: Path, tmp_path: Path) -> None:

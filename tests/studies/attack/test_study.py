@@ -11,7 +11,7 @@ import jurygraph as jg
 from jurygraph.jury import Jury
 from jurygraph.models.request import Request
 from jurygraph.runs.reports.estimate import CallEstimate
-from jurygraph.safety.attacks import Attack, load_attack_tasks, load_attacks
+from jurygraph.safety.attacks import Attack, AttackSuite, load_attack_tasks, load_attacks
 from jurygraph.schema import Response, Task
 from jurygraph.studies.attack import AttackStudy, figures_by_threshold_name, report_attacks
 from tests.models.judge_scripts import config
@@ -267,21 +267,34 @@ def test_channels_bring_attacks_by_results_of_tools_and_by_context() -> None:
     assert report.figures["tasks"] == 2
 
 
-def test_what_a_judge_looks_up_brings_attacks_to_those_with_tools() -> None:
-    """A judge that obeys its tools, and quotes them; words of no response bear nothing out."""
-    attack = load_attacks("lookup")[0]
+@pytest.mark.parametrize(
+    ("suite", "tool", "arguments"),
+    [
+        ("lookup", "calculate", {"expression": "1 + 1"}),
+        ("context", "read", {"document": "context"}),
+    ],
+)
+def test_what_a_judge_looks_up_brings_attacks_to_those_with_tools(
+    suite: AttackSuite, tool: str, arguments: Any
+) -> None:
+    """A judge that obeys its tools, and quotes them; words of no response bear nothing out.
+
+    Arms with equal prompts share replies, and no result that a gate withholds in one of them.
+    """
+    attack = load_attacks(suite)[0]
 
     def obey(request: Request, step: int) -> Any:
         if step == 0:
-            return [("calculate", {"expression": "1 + 1"})]
-        return {"met": True, "quotes": results_in(request)}
+            return [(tool, arguments)]
+        is_withheld = "and is withheld" in request.messages[-1].content
+        return {"met": not is_withheld, "quotes": results_in(request)}
 
-    criteria = jg.criteria(["The answer is right."], tools=["calculate"])
+    criteria = jg.criteria(["The answer is right."], tools=[tool])
     with jg.Jury(model=Investigator(obey), evaluators=[criteria]) as jury:
         study = AttackStudy(jury, load_attack_tasks()[:1], [attack])
         report = asyncio.run(study.run(ignore_progress))
     hits = {
-        name: arm["kinds"]["lookup"]["verdicts"]["hits"]
+        name: arm["kinds"][suite]["verdicts"]["hits"]
         for name, arm in report.figures["arms"].items()
     }
-    assert (hits["none"], hits["evidence"], hits["all"]) == (1, 0, 0)
+    assert (hits["none"], hits["evidence"], hits["gates"], hits["all"]) == (1, 0, 0, 0)
