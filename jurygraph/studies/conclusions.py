@@ -570,7 +570,7 @@ def _describe_states(persons: FigureRows) -> Iterator[str]:
         need = ""
         correlation = row["rank_correlation"]
         # who has few ratings has fewer examples than others
-        subject = row["judge"] if state == "too few" else row["subject"]
+        subject = row["judge" if state == "too few" else "subject"]
         says_order = state in ("nearer", "worse")
         if state.startswith("so far"):
             says_order = correlation and correlation.value < GOOD_AGREEMENT_THRESHOLD / 2.0

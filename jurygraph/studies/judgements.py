@@ -502,7 +502,7 @@ def resolve_label_questions(
             raise InputError(f"--question: {problem}")
         for label_name, found in candidates.items():
             candidates[label_name] = [match for match in found if match in named_questions] or found
-        if None not in names and not {*named_questions}.issuperset(*candidates.values()):
+        if None not in names and set().union(*candidates.values()) - {*named_questions}:
             raise InputError(
                 f"--question: {quote(question)} decides nothing, since each label names its own question; leave "
                 "it out, or the labels of other questions"
@@ -537,7 +537,7 @@ def _take_rewarded_judge(runs: Sequence[RunJudgements], questions: list[str]) ->
     if len(taken) != 1 or judges in (taken, sorted(questions)):
         return questions
     _LOGGER.warning(
-        "of %s, which predict reviewers, %s is taken, as it makes the reward; --question names another",
+        "several judges predict reviewers (%s): %s is taken, which makes the reward; --question names another",
         join_names(judges),
         taken[0],
     )
