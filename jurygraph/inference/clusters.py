@@ -30,6 +30,8 @@ Bounds = tuple[float | None, float | None]
 """The ends of an interval; None where it cannot be computed."""
 INTERVAL_QUANTILES = (0.025, 0.975)
 """The ends of a 95 % percentile interval."""
+MIN_TESTED_ITEMS = 6
+"""Of fewer, no test can tell: a judge that only guesses is nearer in all of five with a chance of 0.06, 2 · ½⁵."""
 DRAWS_PER_BATCH = 1_000_000  # limits memory
 _MAX_JACKKNIFE_PARTS = 100
 _ROUNDING_ERROR = 1e-12

@@ -23,6 +23,7 @@ from pydantic import JsonValue
 from jurygraph.display import ignore_progress
 from jurygraph.errors import InputError
 from jurygraph.explanation.terms import ExplainedVerdict
+from jurygraph.inference.clusters import MIN_TESTED_ITEMS
 from jurygraph.messages import (
     escape_multiline_text,
     format_count,
@@ -346,6 +347,10 @@ class _ReviewerSubject(NamedTuple):
             title += ", judged from everybody's"
         if error is None:
             return title
+        if error.n < MIN_TESTED_ITEMS:
+            return f"{title}: too few ratings to tell ({error.n})"
+        if error.conclusion:
+            title += f": {error.conclusion};"
         title += f" ± {error.mae:.2f} on average over {format_count(error.n, 'rating')}"
         if self.is_newcomer:
             title += " of the others, judged so"
@@ -361,7 +366,8 @@ _ERROR_TITLES = (
 )
 _REVIEWER_LEGEND = (
     "Each row is a text. Under a name is what the judge predicts that this person gives; difference is this less what "
-    "the person gave. ± and shares are of a study of ratings that were known; without one nothing was measured."
+    "the person gave. What a name's title says, ± and shares, are of a study of ratings that were known; without one "
+    "nothing was measured."
 )
 
 
@@ -389,7 +395,8 @@ def _lay_out_reviewers(subjects: Sequence[_ReviewerSubject], rows: SheetRows) ->
         error = subject.error
         values: list[JsonValue] = [fmean(distances) if distances else None, *[None] * 4]
         if error is not None:
-            values[3:] = (error.mae, error.own_mean)
+            if error.n >= MIN_TESTED_ITEMS:
+                values[3:] = (error.mae, error.own_mean)
             if distances:
                 values[1] = fmean(distance < error.step / 2.0 for distance in distances)
                 values[2] = fmean(distance <= error.step for distance in distances)

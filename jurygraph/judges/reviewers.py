@@ -615,14 +615,16 @@ def read_sheet_questions(source: str) -> list[SheetQuestion]:
             found = use.params.get("dimensions", found)
     settings = validate_at_location(source, ReviewerJudge.Params, {"dimensions": found})
     questions: dict[str, SheetQuestion] = {}
+    is_screened = any(dimension.above for dimension in settings.resolved_dimensions.values())
     for name, dimension in settings.resolved_dimensions.items():
         low, high = dimension.scale
         cells = {
             "definition": dimension.text,
             "scale": f"from {low:g} to {high:g}",  # a spreadsheet would read "1-4" as a date
             "anchors": "; ".join(map(": ".join, dimension.anchors.items())),
-            "skip_if": "",
         }
+        if is_screened:
+            cells["skip_if"] = ""
         for screening_dimension, threshold in dimension.above.items():
             cells["skip_if"] = f"{screening_dimension} is {threshold:g} or less, or empty"
         if dimension.step is None or not dimension.above.keys() <= questions.keys():

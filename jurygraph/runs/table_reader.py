@@ -76,7 +76,8 @@ class MeasuredError(FrozenModel):
 
     `mae` and `own_mean`, the error of always giving the mean of the reviewer's other ratings, are in units of the
     scale; it is None where it was not measured. `exact` is the share of predictions that are less than half a `step`
-    from the rating, and `near` of those within one.
+    from the rating, and `near` of those within one. `conclusion` says how it compares with that mean, if the
+    study does.
     """
 
     n: int
@@ -85,6 +86,7 @@ class MeasuredError(FrozenModel):
     step: Number
     exact: Number
     near: Number
+    conclusion: str = ""
 
 
 class RunForTables(Protocol):

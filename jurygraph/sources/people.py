@@ -73,6 +73,7 @@ class PeopleChoice:
         same_person: other names of people, each as OTHER=NAME.
         keep_last: whether of several labels of an item by a person the last counts.
         last_by: the column by which it is the last; None: the order of the rows.
+        spellings: names as a run has them, which others are to become; no option.
     """
 
     without: str | None = None
@@ -80,6 +81,7 @@ class PeopleChoice:
     same_person: Sequence[str] | None = None
     keep_last: bool = False
     last_by: str | None = None
+    spellings: Collection[str] = ()
 
     @property
     def value_by_option(self) -> dict[str, Any]:
@@ -116,7 +118,7 @@ def select_people(
 def merge_names(
     files: Sequence[FileRows[N]], field: str, people: PeopleChoice
 ) -> Sequence[FileRows[N]]:
-    """Return the files with one name for each person: that of `--same-person`, or as most rows spell it.
+    """Return the files with one name for each person: that of `--same-person`, or as a run or most rows spell it.
 
     Raises `InputError` for a name in `--same-person` that no row has, or a new one that is nearly a person's.
     """
@@ -132,13 +134,13 @@ def merge_names(
         name_by_other[other] = name
     select_known_names("--same-person: nobody is", list(name_by_other), sorted(counts))
     for other, name in name_by_other.items():
-        if name not in counts:
+        if name not in counts and name not in people.spellings:
             # less alike are people of one family: Bea Keller is not Ana Keller, nor is rater_01 rater_02
             hint = did_you_mean(name, counts.keys() - {other}, min_similarity=0.85)
             if hint and not name[-1].isdigit():
                 raise InputError(f"--same-person {other}={name}: nobody is {name!r}; {hint}")
             _LOGGER.warning("--same-person: %s is a new name, of %s", name, other)
-    spelling: dict[str, str] = {}
+    spelling = {fold_name(name): name for name in people.spellings if people.same_names}
     new_names = {}
     for other, _ in counts.most_common():
         name = name_by_other.get(other, other)

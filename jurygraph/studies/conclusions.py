@@ -545,8 +545,6 @@ _MAX_PERSONS_DESCRIBED = 20
 SHORT_JUDGE_NAMES = {"own-history": "own mean", "item-mean": "mean of others"}
 
 
-MIN_TESTED_ITEMS = 6
-"""Of fewer, no test can tell: a judge that only guesses is nearer in all of five with a chance of 0.06, 2 · ½⁵."""
 STATE_TEXTS = {
     "better": "better than own mean, may replace a first look",
     "nearer": "nearer than own mean, in no surely better order than chance",
@@ -571,6 +569,8 @@ def _describe_states(persons: FigureRows) -> Iterator[str]:
         own_mean = "" if row["own_mean"] is None else f", own mean by {row['own_mean']:.2f}"
         need = ""
         correlation = row["rank_correlation"]
+        # who has few ratings has fewer examples than others
+        subject = row["judge" if state == "too few" else "subject"]
         says_order = state in ("nearer", "worse")
         if state.startswith("so far"):
             says_order = correlation and correlation.value < GOOD_AGREEMENT_THRESHOLD / 2.0
@@ -583,7 +583,7 @@ def _describe_states(persons: FigureRows) -> Iterator[str]:
                 f"{_cell_text(correlation)}.{need}"
             )
         yield (
-            f"{row['reviewer']}: {STATE_TEXTS[state]}: {row['subject']} off by {_cell_text(row['error'])} on average "
+            f"{row['reviewer']}: {STATE_TEXTS[state]}: {subject} off by {_cell_text(row['error'])} on average "
             f"over {format_count(count, 'rating')}{own_mean}.{need}"
         )
     if len(described) > _MAX_PERSONS_DESCRIBED:

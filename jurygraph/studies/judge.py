@@ -211,8 +211,11 @@ def read_labels(
     if others or not source.startswith(_LABEL_COLUMN_PREFIX) or is_table(source):
         paths = list(map(Path, sources))  # `label.csv` is a file
         names = [name for run in runs for name in run.response_by_name.items()]
+        reviewers = {judge.reviewer or "" for run in runs for judge in run.judgements_by_judge}
         choice = _make_label_choice(paths, runs, question or "", classes)
-        return read_judged_labels(paths, columns, options, dict(names), choice, people)
+        return read_judged_labels(
+            paths, columns, options, dict(names), choice, replace(people, spellings=reviewers)
+        )
     for field_name in columns:
         option = options.get(field_name, "columns")
         raise InputError(f"{option}: is for a file of labels, and {source} is a label of the runs")
@@ -279,7 +282,7 @@ def _label_names_of_question(
         return set()
     rows = chain.from_iterable(map(read_rows, paths))
     names = {str(row.get("question") or row.get("dimension")) for _, row in rows}
-    return {name for name in names if find_questions_by_name(name, ids) == chosen_ids}
+    return {name for name in names if {*chosen_ids} <= {*find_questions_by_name(name, ids)}}
 
 
 def add_mean_labels(

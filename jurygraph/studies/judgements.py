@@ -138,7 +138,8 @@ class RunJudgements:
     `response_by_name` has the ids of responses by what a label may name: the id, or task and agent with "_" between
     them; None where several have the same.
     `costs` has what each judge of several costs in US dollars, NaN for an unknown price. The `evaluators` are in the
-    order of the config. `unfinished` says how far a run is that is not closed, and what goes on with it.
+    order of the config; those that are `rewarded` have a weight in the reward. `unfinished` says how far a run is that
+    is not closed, and what goes on with it.
     """
 
     run: str
@@ -148,6 +149,7 @@ class RunJudgements:
     traits: Traits = field(default_factory=dict)
     costs: Mapping[_EvaluatorAndJudge, float] = field(default_factory=dict)
     evaluators: Sequence[str] = ()
+    rewarded: Collection[str] = ()
     unfinished: str = ""
     response_by_name: Mapping[str, str | None] = field(default_factory=dict)
 
@@ -231,6 +233,7 @@ def read_judgements(
         traits,
         costs,
         [use.known_as for use in run.config.evaluators],
+        run.config.reward,
         _describe_unfinished_run(run, len(lengths)),
         response_by_name,
     )
@@ -478,37 +481,42 @@ def resolve_label_questions(
 ) -> LabelsWithPositions:
     """Return the labels with the ids of their questions; those that name none are of `question`, if there is one.
 
-    So are those that all name one thing which is no question; a dimension of ratings is then of every question.
+    So are those that all name one thing which is no question; a dimension of ratings is then of every question. Of
+    several judges of the reviewer who gave a label, it is of the one that `question` names, or that makes the reward.
     Raises `InputError` for a name that is no question's, or several', and for a `question` without effect, where each
-    label names its own, and not all name that.
+    label names its own, and none may be that.
     """
     judges = [judge for run in runs for judge in run.judgements_by_judge.items()]
     question_ids = list(dict.fromkeys(judge.question for judge, _ in judges))
-    if question is not None or labels.columns.get("question") == "dimension":
-        chosen = _leave_out_foreign_name(chosen, question_ids)
-    chosen = _leave_out_unknown_questions(chosen, question_ids)
+    is_dimension = question is not None or labels.columns.get("question") == "dimension"
+    chosen = _leave_out_unknown_names(chosen, question_ids, is_dimension)
     names = {label.question for _, label in chosen}
-    label_questions = [name and find_questions_by_name(name, question_ids) for name in names]
+    candidates = {name: find_questions_by_name(name, question_ids) for name in names if name}
     column_hint = ""
-    if not any(label_questions):
-        column_hint = _UNRELATED_COLUMN_HINT.format(join_names(sorted(filter(None, names))))
+    if not any(candidates.values()):
+        column_hint = _UNRELATED_COLUMN_HINT.format(join_names(sorted(candidates)))
     if question is not None:
         named_questions = find_questions_by_name(question, question_ids)
         if not named_questions:
             problem = describe_question_name_problem(question, (), question_ids)
             raise InputError(f"--question: {problem}")
-        if all(label_questions) and any(ids != named_questions for ids in label_questions):
+        for label_name, found in candidates.items():
+            candidates[label_name] = [match for match in found if match in named_questions] or found
+        if None not in names and set().union(*candidates.values()) - {*named_questions}:
             raise InputError(
                 f"--question: {quote(question)} decides nothing, since each label names its own question; leave "
                 "it out, or the labels of other questions"
             )
+        candidates[question] = named_questions
+    candidates = {key: _take_rewarded_judge(runs, found) for key, found in candidates.items()}
     resolved_labels = []
     for position, label in chosen:
         name = label.question or question
         if name is not None:
-            matching_question_ids = find_questions_by_name(
-                name, _questions_about_label(label, judges)
-            ) or find_questions_by_name(name, question_ids)
+            about_label = _questions_about_label(label, judges)
+            matching_question_ids = [
+                question_id for question_id in candidates[name] if question_id in about_label
+            ] or candidates[name]
             if len(matching_question_ids) != 1:
                 problem = describe_question_name_problem(name, matching_question_ids, question_ids)
                 where = "--question"
@@ -521,27 +529,39 @@ def resolve_label_questions(
     return resolved_labels
 
 
-def _leave_out_foreign_name(
-    chosen: LabelsWithPositions, question_ids: Collection[str]
-) -> LabelsWithPositions:
-    """Return the labels without a name that all have and no question, such as the dimension of ratings."""
-    names = {label.question for _, label in chosen}
-    if len(names) > 1 or any(name and find_questions_by_name(name, question_ids) for name in names):
-        return chosen
-    return [(place, label.model_copy(update={"question": None})) for place, label in chosen]
+def _take_rewarded_judge(runs: Sequence[RunJudgements], questions: list[str]) -> list[str]:
+    """Return the questions of the judge that makes the reward, if several judges predict the same of reviewers."""
+    rewarded = {name for run in runs for name in run.rewarded}
+    judges = sorted({question.partition("@")[0] for question in questions})
+    taken = [judge for judge in judges if judge.partition("/")[0] in rewarded]
+    if len(taken) != 1 or judges in (taken, sorted(questions)):
+        return questions
+    _LOGGER.warning(
+        "several judges predict reviewers (%s): %s is taken, which makes the reward; --question names another",
+        join_names(judges),
+        taken[0],
+    )
+    return find_questions_by_name(taken[0], questions)
 
 
-def _leave_out_unknown_questions(
-    chosen: LabelsWithPositions, question_ids: Sequence[str]
+def _leave_out_unknown_names(
+    chosen: LabelsWithPositions, question_ids: Sequence[str], is_dimension: bool
 ) -> LabelsWithPositions:
-    """Return the labels of questions that there are, and those that name none; all if there are none of either."""
+    """Return the labels of questions that there are, and those that name none; all if there are none of either.
+
+    These are without the name if all have one, which is that of a dimension of ratings.
+    """
     names = {label.question or "" for _, label in chosen}
     unknown = {name for name in names if name and not find_questions_by_name(name, question_ids)}
-    if not unknown or unknown == names:
+    if unknown != names:
+        if unknown:
+            _LOGGER.warning(
+                "labels of questions that no judge is of, left out: %s", join_names(sorted(unknown))
+            )
+        return [row for row in chosen if row[1].question not in unknown]
+    if len(names) > 1 or not is_dimension:
         return chosen
-    message = "labels of questions that no judge is of, left out: %s"
-    _LOGGER.warning(message, join_names(sorted(unknown)))
-    return [row for row in chosen if row[1].question not in unknown]
+    return [(place, label.model_copy(update={"question": None})) for place, label in chosen]
 
 
 def _questions_about_label(
@@ -557,7 +577,7 @@ def _questions_about_label(
 
 
 def find_questions_by_name(name: str, questions: Collection[str]) -> list[str]:
-    """Return the question of the name, else those of which it is the last part, with or without a member.
+    """Return the question of the name, else those of which it is all or the last part, with or without a member.
 
     Where none has such a part, those about a member of that name, such as a criterion.
     """
@@ -567,7 +587,7 @@ def find_questions_by_name(name: str, questions: Collection[str]) -> list[str]:
     matching_question_ids = [
         question
         for question in questions
-        if question.endswith(ends) or question.partition("@")[0].endswith(ends)
+        if question.endswith(ends) or f"/{question}".partition("@")[0].endswith(ends)
     ]
     return matching_question_ids or [
         question for question in questions if question.endswith(f"@{name}")
@@ -577,8 +597,9 @@ def find_questions_by_name(name: str, questions: Collection[str]) -> list[str]:
 def find_judgements_of_question(run: RunJudgements, name: str) -> Judgements:
     """Return what the judge of a question says, of a jury what all say together; nothing where no judge is of it.
 
-    Of several judges that are no jury, the first one of a response counts. Raises `InputError` if the name is that of
-    several questions.
+    Of several judges that are no jury, the first one of a response counts. Of questions about several members, such
+    as reviewers, it is the mean; of several judges of reviewers the one that makes the reward. Raises `InputError` if
+    the name is that of several other questions.
     """
     questions = {judge.question: None for judge in run.judgements_by_judge}
     names = find_questions_by_name(name, questions) or [
@@ -586,16 +607,36 @@ def find_judgements_of_question(run: RunJudgements, name: str) -> Judgements:
         for question in questions
         if find_questions_by_name(name.casefold(), [question.casefold()])
     ]
-    if len(names) > 1:
+    names = _take_rewarded_judge([run], names)
+    if len({question.partition("@")[0] for question in names}) > 1:
         raise InputError(
             f"{run.run}: {describe_question_name_problem(name, names, list(questions))}"
         )
+    if len(names) > 1:
+        return _mean_over_members(run, names)
     found: dict[str, Judgement] = {}
     for judge, judgements in run.judgements_by_judge.items():
         if judge.question in names and judge.without is None:
             is_folded = judge.jury is not None
             found = {**found, **judgements} if is_folded else {**judgements, **found}
     return found
+
+
+def _mean_over_members(run: RunJudgements, questions: Sequence[str]) -> Judgements:
+    """Return what a judge gives each response on average over the members, such as reviewers, of questions."""
+    judged = defaultdict(list)
+    for question in questions:
+        for response, judgement in find_judgements_of_question(run, question).items():
+            if judgement.native is not None:
+                judged[response].append(judgement)
+    return {
+        response: rows[0]._replace(
+            score=fmean(map(attrgetter("score"), rows)),
+            native=fmean(map(attrgetter("native"), rows)),
+            decision=None,
+        )
+        for response, rows in judged.items()
+    }
 
 
 def describe_question_name_problem(

@@ -19,6 +19,7 @@ from jurygraph.runs.table_reader import MeasuredError
 from jurygraph.schema.frozen_model import FrozenModel
 from jurygraph.sources.artifacts import read_json_object
 from jurygraph.sources.files import validate_at_location
+from jurygraph.studies.conclusions import STATE_TEXTS, name_with_examples
 from jurygraph.studies.reviewers import read_judges
 
 _LOGGER = logging.getLogger(__name__)
@@ -30,6 +31,8 @@ class _SavedReviewer(FrozenModel, extra="ignore"):
     dimension: str | None
     reviewer: str
     measured: Mapping[str, MeasuredError] = {}
+    subject: str = ""
+    state: str = ""
 
 
 class _SavedStudy(FrozenModel, extra="ignore"):
@@ -55,7 +58,10 @@ def read_measured_errors(path: Path, run: Run) -> dict[str, MeasuredError]:
         dimension = row.dimension or min(judge.dimensions)  # unnamed: the only one
         question = f"{judge.judge}/{dimension}@"
         if judge.setting in row.measured:
-            errors[f"{question}{row.reviewer}"] = row.measured[judge.setting]
+            error = row.measured[judge.setting]
+            if row.subject in (judge.setting, name_with_examples(judge.judge, judge.shots)):
+                error = error.model_copy(update={"conclusion": STATE_TEXTS.get(row.state, "")})
+            errors[f"{question}{row.reviewer}"] = error
         without_own_ratings = replace(judge, judge="aggregate").setting
         if without_own_ratings in row.measured:
             of_others[question].append(row.measured[without_own_ratings])

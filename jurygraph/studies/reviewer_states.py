@@ -10,6 +10,7 @@ import numpy as np
 from jurygraph.arrays import Floats
 from jurygraph.inference.agreement import rank_correlation
 from jurygraph.inference.clusters import (
+    MIN_TESTED_ITEMS,
     Estimate,
     bonferroni_interval,
     cluster_numbers,
@@ -18,7 +19,7 @@ from jurygraph.inference.clusters import (
 from jurygraph.inference.crossed import t_test_p
 from jurygraph.studies.agreement import DimensionRatings
 from jurygraph.studies.alternative_annotator import SIGNIFICANCE_LEVEL
-from jurygraph.studies.conclusions import MIN_TESTED_ITEMS, name_with_examples, side_of_bound
+from jurygraph.studies.conclusions import name_with_examples, side_of_bound
 from jurygraph.studies.report import (
     FigureRows,
     Figures,

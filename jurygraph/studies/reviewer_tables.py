@@ -9,10 +9,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+from jurygraph.inference.clusters import MIN_TESTED_ITEMS
 from jurygraph.messages import join_names, shorten
 from jurygraph.studies.agreement import dimension_domain_name
 from jurygraph.studies.conclusions import (
-    MIN_TESTED_ITEMS,
     PLANNED_PAIR,
     SHORT_JUDGE_NAMES,
     STATE_TEXTS,

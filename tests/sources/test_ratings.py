@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -968,6 +969,12 @@ def test_the_last_label_by_a_column_of_times_and_the_names_of_one_person(
     (file,) = read_rating_files([path], {}, {}, renamed)
     assert [row.reviewer for row in ratings(file)] == ["Petra", "Zoe", "petra"]
     assert caplog.messages[-1] == "--same-person: Zoe is a new name, of petra_h"
+    # as a run spells them, however most rows do
+    predicted = PeopleChoice(same_names=True, same_person=["petra_h=PETRA"], spellings=["PETRA"])
+    caplog.clear()
+    (file,) = read_rating_files([path], {}, {}, replace(predicted, last_by="sent"))
+    assert [row.reviewer for row in ratings(file)] == ["PETRA"]
+    assert "new name" not in caplog.text
     numbered = PeopleChoice(same_person=["petra_h=Petra 2", "Petra=Petra 1"])
     (file,) = read_rating_files([path], {}, {}, numbered)
     assert [row.reviewer for row in ratings(file)] == ["Petra 1", "Petra 2", "petra"]

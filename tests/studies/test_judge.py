@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,7 @@ from jurygraph.studies.judgements import (
     _copy_modelless_judgements,
     _summarize_pair_verdicts,
     _summarize_verdicts,
+    find_judgements_of_question,
     pair_name,
     read_judgements,
 )
@@ -235,6 +237,44 @@ def test_the_last_part_of_a_question_is_enough_where_it_is_the_only_one(
         assert [study.judge.question for study in join_labels_with_judgements([run], people)] == [
             expected
         ]
+
+
+@all_rows(
+    "label_question, question, expected",
+    [
+        ("appeal", None, ["own/appeal@ann", "own/appeal@bob"]),  # the one that makes the reward
+        ("appeal", "all/appeal", ["all/appeal@ann", "all/appeal@bob"]),
+        ("appeal", "all/appeal@bob", ["all/appeal@bob"]),
+        (None, "all/appeal", ["all/appeal@ann", "all/appeal@bob"]),
+        ("all/appeal", None, ["all/appeal@ann", "all/appeal@bob"]),
+    ],
+)
+def test_of_several_judges_of_reviewers_labels_are_of_the_one_that_makes_the_reward_or_is_named(
+    label_question: str | None,
+    question: str | None,
+    expected: list[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.clear()
+    by_judge = {}
+    for name, (share, reviewer) in product(("all", "own"), ((0.5, "ann"), (1.0, "bob"))):
+        judge = Judge("run", f"{name}/appeal@{reviewer}", name, reviewer=reviewer)
+        by_judge[judge] = {"a": Judgement("t", "judged", share, 1.0, 1 + 4 * share, (1.0, 5.0))}
+    run = RunJudgements("run", by_judge, {"a": 1}, {}, rewarded=["own"])
+    given = [
+        JudgedLabel(id="a", target=3, question=label_question, reviewer=name)
+        for name in ("ann", "bob")
+    ]
+    studies = join_labels_with_judgements([run], labels(*given), question=question)
+    assert [study.judge.question for study in studies] == expected
+    said = "(all/appeal, own/appeal): own/appeal is taken, which makes the reward; --question names"
+    assert (said in caplog.text) == (expected[0].startswith("own"))
+    # what is said of a response is the mean over its reviewers
+    (judgement,) = find_judgements_of_question(run, "appeal").values()
+    assert (judgement.score, judgement.native) == (0.75, 4.0)
+    several = replace(run, rewarded=["all", "own"])
+    with pytest.raises(InputError, match=r"'appeal' is the end of several questions; write one of"):
+        find_judgements_of_question(several, "appeal")
 
 
 @all_rows(

@@ -884,17 +884,15 @@ class _ReviewerStudy:
                 (part, [*predict_after(earlier, ratings, part, *settings), *predictions_from_runs])
                 for part, predictions_from_runs in zip(parts, joined_predictions, strict=True)
             ]
-            next_steps = self._next_steps(run_folders[-1], len(runs)) if run_folders else ()
+            next_steps = self._next_steps(run_folders[-1]) if run_folders else ()
             return compare_judges(predictions_by_part, level, vectorize, next_steps, all_tables)
 
-    def _next_steps(self, folder: Path, judge_count: int) -> Iterator[str]:
+    def _next_steps(self, folder: Path) -> Iterator[str]:
         labels = shell_quote(self._file.path)
         for field in ("item", "reviewer", "score"):
             column = shell_quote(self._file.columns[field])
             labels += f" {COLUMN_OPTION_BY_RATING_FIELD[field]} {column}"
-        # a dimension names the questions of several judges, and a label is of one question
-        if judge_count == 1 or not any(part.dimension for part in self._parts):
-            yield f"next: jurygraph study judge {shell_quote(folder)} --labels {labels}"
+        yield f"next: jurygraph study judge {shell_quote(folder)} --labels {labels}"
         yield "next, with a run of new responses (who pays): jurygraph study ranking RUN"
         yield "next (how far off): this with --json > study.json; jurygraph export RUN -o F.xlsx --study study.json"
 

@@ -339,6 +339,7 @@ DIMENSION = "{{text: T, scale: [0, 1], step: {step}{more}}}"
     "dimensions, problem",
     [
         ({"a": ("0.1", ""), "b": (".5", ", above: {a: 0.5}")}, ""),
+        ({"c": ("0.1", ""), "d": (".5", "")}, ""),
         ({"b": (".5", ", above: {a: 0.5}"), "a": ("0.1", "")}, "b has no `step`, or stands above"),
         ({"a": ("null", "")}, "a has no `step`, or stands above the dimension that it depends on;"),
         ({}, "jury.yaml, field dimensions: "),
@@ -366,6 +367,8 @@ def test_dimensions_of_a_config_are_those_of_its_judge_whose_history_need_not_ex
     if not problem:
         key = [json.loads(line) for line in (out / "key.jsonl").read_text("utf-8").splitlines()]
         assert [row["classes"][-3:] for row in key] == [[0.8, 0.9, 1.0], [0.0, 0.5, 1.0]]
+        header = (out / "sheets" / "ann.csv").read_text("utf-8").splitlines()[0]
+        assert ("skip_if" in header) == ("above" in Path("jury.yaml").read_text("utf-8"))
         pairs = run("assign", "pairs.csv", *asked[:-1], "pairs")
         assert (pairs.code, "pairs have scores of their own" in pairs.err) == (2, True)
 

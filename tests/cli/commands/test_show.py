@@ -432,15 +432,15 @@ def test_an_exported_reward_names_whose_answer_counts_as_the_worst_and_not_as_pr
         "Question",
         "Text, up to 1,000 characters",
         "Mean of those predicted (1 to 5)",
-        "ann (1 to 5) ± 1.00 on average over 1 rating: 0% exact, 100% within 1",
+        "ann (1 to 5): too few ratings to tell (1)",
     )
     assert titles[5:] == ("ann gave", "ann: difference", "ann: answers of the judge")
-    *texts, now, exact, near, promised, own_mean = to_hand_on
+    *texts, now, exact, near = to_hand_on
     assert texts == [
         ("a", "Write about cats.", "A cat sat.", None, None, 2, None, "without a quotation"),
         ("b", "Write about cats.", "No cat sat.", 4, 4, 5, -1, "4"),
     ]
-    assert [row[4] for row in (now, exact, near, promised, own_mean)] == [1, 0, 1, 1, 3]
+    assert [row[4] for row in (now, exact, near)] == [1, 0, 1]
     assert now[0] == "Judge off by on average: these texts"
     assert sheet["F3"].value == 2
     assert sheet["F3"].number_format == "General;-General", (
@@ -505,13 +505,16 @@ def test_a_prediction_says_where_its_examples_are_and_of_a_newcomer_how_far_off_
     shown = run("show", project / "run", "--response", "a b").out
     assert "example dogs (ann: 2) shown" in shown
     study = {"reviewers": []}
-    for name, count, error in (("ann", 1, 1.0), ("bo", 3, 2.0)):
+    for name, count, error in (("ann", 6, 1.0), ("bo", 18, 2.0)):
         of_reviewer = {"n": count, "own_mean": 0.5, "step": 1, "exact": 0.5, "near": 1.0}
         measured = {
             f"personalized ({model}) with 1 example": {**of_reviewer, "mae": 0.25},
             f"aggregate ({model}) with 1 example": {**of_reviewer, "mae": error},
         }
-        study["reviewers"].append({"dimension": "appeal", "reviewer": name, "measured": measured})
+        subject = {"subject": "personalized with 1 example", "state": "worse"}
+        study["reviewers"].append(
+            {"dimension": "appeal", "reviewer": name, "measured": measured, **subject}
+        )
     (project / "study.json").write_text(json.dumps(study))
     ended = run(
         *("export", project / "run", "-o", project / "f.xlsx", "--study", project / "study.json")
@@ -520,8 +523,9 @@ def test_a_prediction_says_where_its_examples_are_and_of_a_newcomer_how_far_off_
     sheet = load_workbook(project / "f.xlsx").worksheets[0]
     _, titles, *_ = sheet.iter_rows(values_only=True)
     assert titles[4:6] == (
-        "ann (1 to 5) ± 0.25 on average over 1 rating: 50% exact, 100% within 1",
-        "cy (1 to 5), judged from everybody's ± 1.75 on average over 4 ratings of the others, judged so: 50% exact, "
+        "ann (1 to 5): worse than own mean, do not replace this person; ± 0.25 on average over 6 ratings: 50% exact, "
+        "100% within 1",
+        "cy (1 to 5), judged from everybody's ± 1.75 on average over 24 ratings of the others, judged so: 50% exact, "
         "100% within 1",
     )
 
