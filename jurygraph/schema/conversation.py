@@ -9,10 +9,10 @@ like headers, and so the text remembers which characters are whose (`Turn`), and
 import hashlib
 import json
 import re
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn, get_args
 
 from pydantic import Field, model_validator
 
@@ -32,6 +32,11 @@ MessageRole = Literal["system", "developer", "user", "assistant", "tool"]
 TurnContentKind = Literal["text", "reasoning", "call", "result", "part"]
 VisiblePart = Literal["last_reply", "full_trace", "without_reasoning"]
 """How much of a conversation an evaluator sees as the text of a response."""
+_VISIBLE_KINDS: Mapping[VisiblePart, Collection[str]] = {
+    "last_reply": ("text",),
+    "full_trace": get_args(TurnContentKind),
+    "without_reasoning": ("text", "call", "result", "part"),
+}
 ResponseStart = int | Literal["first-reply"] | None
 """Where a response begins: at the message of this index, with the first of an assistant, or after the last user's."""
 UNJUDGED_REPLIES_NOTE = (
@@ -243,12 +248,23 @@ class RenderedText(str):
             index -= 1  # an empty turn has no characters
         return None
 
+    def up_to(self, message: int, names_message: bool) -> "RenderedText":
+        """Return the text up to a message and with it; with `names_message`, a prompt says that it is judged."""
+        turns = self.turns[: bisect_left(self.turns, message + 1, key=_GET_MESSAGE_INDEX)]
+        text = self[: turns[-1].end] if turns else ""
+        return RenderedText(text, turns, False, message if names_message else None)
+
     def blocks(self) -> Iterator[tuple[str, str]]:
         """Yield each turn's header, with what separates it from the turn before, and its words."""
         end = 0
         for turn in self.turns:
             yield str(self[end : turn.start]), str(self[turn.start : turn.end])
             end = turn.end
+
+
+_GET_MESSAGE_INDEX = attrgetter("message")
+_SEPARATOR = "\n\n"
+"""Stands between the parts of a rendering."""
 
 
 class _MessageBlock(NamedTuple):
@@ -272,38 +288,43 @@ def render_visible_part(
     sees: VisiblePart,
     turn: int | None = None,
     names_turn: bool = False,
+    rendering: RenderedText | None = None,
 ) -> RenderedText:
     """Return the part of the rendering that an evaluator sees: `last_reply` is the last assistant's text, alone.
 
     With the index of a message as `turn` it is the view of the conversation as it was then, which knows nothing later;
-    with `names_turn`, a prompt says that this message is judged.
+    with `names_turn`, a prompt says that this message is judged. `rendering` is that of all messages, if there is one:
+    the part is cut out of it, in the time of what it has and not of what it leaves out.
     """
-    all_blocks = _build_message_blocks(messages)
-    rendering = _join_message_blocks(all_blocks, has_turn_headers=not is_single_reply(messages))
-    messages_up_to_turn = messages if turn is None else messages[: turn + 1]
-    replies = (
-        index for index, message in enumerate(messages_up_to_turn) if message.role == "assistant"
-    )
-    last_reply = max(replies, default=None)
-    blocks = []
-    origins = []
-    for block, part in zip(all_blocks, rendering.turns, strict=True):
-        if sees == "last_reply":
-            is_block_visible = block.message == last_reply and block.kind == "text"
-        else:
-            is_block_visible = sees == "full_trace" or block.kind != "reasoning"
-        if is_block_visible and block.message < len(messages_up_to_turn):
-            blocks.append(block)
-            origins.append(part.start)
-    if turn is None and len(blocks) == len(all_blocks) and sees != "last_reply":
+    if rendering is None:
+        rendering = render(messages)
+    parts = rendering.turns
+    first = 0
+    end = len(messages) if turn is None else turn + 1
+    if sees == "last_reply":
+        indices = range(end - 1, -1, -1)
+        last_reply = next((i for i in indices if messages[i].role == "assistant"), -1)
+        first = bisect_left(parts, last_reply, key=_GET_MESSAGE_INDEX)
+        end = last_reply + 1
+    indices_of_parts = [
+        index
+        for index in range(first, bisect_left(parts, end, key=_GET_MESSAGE_INDEX))
+        if parts[index].kind in _VISIBLE_KINDS[sees]
+    ]
+    if turn is None and sees != "last_reply" and len(indices_of_parts) == len(parts):
         return rendering
-    has_turn_headers = sees != "last_reply" and not is_single_reply(messages_up_to_turn)
-    judged_message_index = turn if names_turn else None
+    blocks = []
+    for index in indices_of_parts:
+        part = parts[index]
+        header_start = parts[index - 1].end if index else 0
+        header = rendering[header_start : part.start].removeprefix(_SEPARATOR)
+        words = rendering[part.start : part.end]
+        blocks.append(_MessageBlock(header, words, part.message, part.role, part.kind))
     return _join_message_blocks(
         blocks,
-        has_turn_headers=has_turn_headers,
-        origins=origins,
-        judged_message_index=judged_message_index,
+        has_turn_headers=sees != "last_reply" and not is_single_reply(messages[:end]),
+        origins=[parts[index].start for index in indices_of_parts],
+        judged_message_index=turn if names_turn else None,
     )
 
 
@@ -447,7 +468,7 @@ def _join_message_blocks(
     turns = []
     length = 0
     for index, block in enumerate(blocks):
-        header = "\n\n" if pieces else ""
+        header = _SEPARATOR if pieces else ""
         if has_turn_headers:
             header += block.header
         start = length + len(header)

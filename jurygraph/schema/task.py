@@ -703,19 +703,34 @@ class Response(FrozenModel):
         if turn is not None:
             update: JsonFields = {"id": f"{self.id}#{turn}", "data": None}
             if self.messages is not None:
-                messages = self.messages[: turn + 1]
-                update["text"] = render_visible_part(self.messages, sees, turn, names_turn)
-                update["messages"] = messages if sees == "full_trace" else _drop_reasoning(messages)
+                shown = self.view(sees)
+                rendering = None if sees == "last_reply" else shown._rendering
+                if rendering is None or turn == 0:
+                    arguments = self.messages, sees, turn, names_turn, self._rendering
+                    update["text"] = render_visible_part(*arguments)
+                else:
+                    update["text"] = rendering.up_to(turn, names_turn)
+                update["messages"] = (shown.messages or ())[: turn + 1]
             return self.model_copy(update=update)
         if self.messages is None or sees == "full_trace":
             return self
         if sees not in self._views:
-            text: str = render_visible_part(self.messages, sees)
+            text: str = render_visible_part(self.messages, sees, rendering=self._rendering)
             if text == self.text:  # then a long text is kept once
                 text = self.text
             update = {"text": text, "messages": _drop_reasoning(self.messages)}
             self._views[sees] = self.model_copy(update=update)
         return self._views[sees]
+
+    @property
+    def _rendering(self) -> RenderedText | None:
+        """Return the text if it renders all messages; None if it has to be made, such as for a last reply."""
+        text = self.text
+        messages = self.messages or ()
+        if not isinstance(text, RenderedText) or not text.turns or len(messages) == 1:
+            return None
+        is_first_shown = text.turns[0].message == 0
+        return text if is_first_shown and text.turns[-1].message == len(messages) - 1 else None
 
     @cached_property
     def _views(self) -> "dict[VisiblePart, Response]":

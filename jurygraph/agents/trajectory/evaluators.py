@@ -6,9 +6,10 @@ no JSON of an object are a mistake of the response: such a call matches none, an
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, MutableSet, Sequence
 from functools import lru_cache
-from typing import Any, Literal
+from itertools import chain
+from typing import Any, Literal, NamedTuple
 
 import jsonschema
 from jsonschema import Draft202012Validator, SchemaError
@@ -18,7 +19,7 @@ from pydantic_core import from_json
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from jurygraph.agents.extraction import IndexedText
+from jurygraph.agents.extraction import iter_numerals
 from jurygraph.agents.notation import compile_pattern, require_known_names
 from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput
 from jurygraph.agents.trajectory.calls import (
@@ -412,6 +413,22 @@ class TrajectoryLoops(TrajectoryEvaluator):
         )
 
 
+_Figures = Mapping[float | str, Passage]
+"""Numbers and codes, each with the first passage that has it."""
+
+
+class _SourceReading(NamedTuple):
+    """A text as figures are looked up in it, its numbers and codes, and the numbers of lists up to its end."""
+
+    text: str
+    figures: set[float | str]
+    list_numbers: frozenset[int]
+
+
+_SourceReadings = dict[tuple[str, frozenset[int]], _SourceReading]
+"""Readings of texts, by the text and the numbers of lists before it: an item counts only after the one before it."""
+
+
 class GroundedAnswer(TrajectoryEvaluator):
     """Share of the numbers and codes in the final answer that a source has: tools' results, context, or others' words.
 
@@ -431,14 +448,17 @@ class GroundedAnswer(TrajectoryEvaluator):
     # it took no passages, and did not apply without an answer, nor asked whether there was anything to look in
     earlier_versions = ("4",)
     settings: Params
+    _shared_readings: "tuple[ChatMessage | None, _SourceReadings]" = (None, {})
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         is_earlier_version = inputs.question.version in self.earlier_versions
-        answer = inputs.response.view("last_reply").text
+        response = inputs.response
+        answer = response.view("last_reply").text
         query = inputs.task.query
         if isinstance(query, str):
             query = (ChatMessage(role="user", content=query),)
-        messages = [*query, *list_messages(inputs.response)]
+        own_messages = list_messages(response)
+        messages = [*query, *own_messages]
         is_unanswered = is_left_unanswered(messages) or not answer.strip()
         if is_unanswered and not is_earlier_version:
             return Verdict(score=0.0, met=False, reason="it ends without an answer to the user")
@@ -453,8 +473,9 @@ class GroundedAnswer(TrajectoryEvaluator):
         words_of_others = [
             message.text for message in messages if message.role not in ("assistant", "tool")
         ]
-        not_in_texts = _select_missing_figures(figures, "\n".join(results + passages))
-        unsaid = _select_missing_figures(not_in_texts, "\n".join(words_of_others))
+        readings = self._readings_of_conversation(inputs.question, own_messages[0])
+        not_in_texts = _select_missing_figures(figures, results + passages, readings)
+        unsaid = _select_missing_figures(not_in_texts, words_of_others, readings)
         ungrounded = unsaid if self.settings.user else not_in_texts
         only_said = [not_in_texts[value] for value in not_in_texts if value not in unsaid]
         sources = "the results of tools or the context" if passages else "the results of tools"
@@ -476,6 +497,18 @@ class GroundedAnswer(TrajectoryEvaluator):
             ),
         )
 
+    def _readings_of_conversation(
+        self, question: Question, first_message: ChatMessage
+    ) -> _SourceReadings:
+        """Return the readings that are shared by the turns of a conversation, which is known by its first message."""
+        if question.scope != "turn":
+            return {}
+        known_message, readings = self._shared_readings
+        if known_message is not first_message:
+            readings = {}
+            self._shared_readings = first_message, readings
+        return readings
+
 
 def _quote_passages(passages: Sequence[Passage]) -> str:
     return ", ".join(quote(passage.text) for passage in passages[:_MAX_LISTED_ITEMS])
@@ -496,24 +529,51 @@ def _build_evidence(answer: str, passage: Passage) -> Evidence:
     )
 
 
-_Figures = Mapping[float | str, Passage]
-"""Numbers and codes, each with the first passage that has it."""
+def _select_missing_figures(
+    figures: _Figures, sources: Sequence[str], readings: _SourceReadings
+) -> _Figures:
+    """Return the numbers and codes that no source has; a code with hyphens has to be one there, too.
 
-
-def _select_missing_figures(figures: _Figures, source: str) -> _Figures:
-    """Return the numbers and codes that a text does not have; a code with hyphens has to be one there, too."""
+    `readings` are those that were made, and get new ones: turns of a conversation share most of their sources.
+    """
     # words may follow an escape; a folder of Windows may look like one
-    source = _separate_words(source + "\n" + _ESCAPED_SPACE_PATTERN.sub(" ", source))
-    source_figures = _find_numbers_and_codes(source)
-    return {
-        value: passage
-        for value, passage in figures.items()
-        if value not in source_figures and not _occurs_in_text(passage.text, source)
-    }
+    unescaped_sources = (_ESCAPED_SPACE_PATTERN.sub(" ", source) for source in sources)
+    list_numbers = frozenset({0})
+    for source in chain(sources, unescaped_sources):
+        if not figures:
+            break
+        key = source, list_numbers
+        if key not in readings:
+            readings[key] = _read_source(*key)
+        text, found, list_numbers = readings[key]
+        figures = {
+            value: passage
+            for value, passage in figures.items()
+            if value not in found and not _occurs_in_text(passage.text, text)
+        }
+    return figures
+
+
+def _read_source(source: str, list_numbers: frozenset[int]) -> _SourceReading:
+    text = _separate_words(source)
+    found: set[float | str] = set()
+    known_list_numbers = set(list_numbers)
+    for piece in _PIECE_PATTERN.finditer(text):
+        found.update(value for value, _ in _iter_figures(piece[0], known_list_numbers))
+    return _SourceReading(text, found, frozenset(known_list_numbers))
+
+
+_PIECE_PATTERN = re.compile(
+    r"""(?s).{65536}.*?(?:\n|(?<=\S)(?=["{}\[\];=|])|(?<=[A-Za-z0-9][ ])(?=[A-RT-Za-rt-z]))|.+"""
+)
+"""A piece of a text that ends where no number, code or marker of a list goes on; in pieces, a long text takes little
+memory."""
 
 
 def _occurs_in_text(figures: str, text: str) -> bool:
     """Return whether a text has these letters and digits, not in a longer word or number: 07:00 is in 07:00:00."""
+    if figures not in text and "-" not in figures:
+        return False
     pattern = rf"(?<![^\W_])(?<!\d\.){re.escape(figures)}(?![^\W_]|\.\d)"
     if _HYPHENATED_CODE_PATTERN.fullmatch(figures):
         pattern = rf"(?i)(?<![\w-]){re.escape(figures)}(?!-?\w|\.\d)"
@@ -558,29 +618,34 @@ def _separate_words(text: str) -> str:
 def _find_numbers_and_codes(text: str) -> _Figures:
     """Return the numbers and codes of a text, each once; those within a code and the numbers of a list are none."""
     figures: dict[float | str, Passage] = {}
-    text = _blank_list_markers(_separate_words(text))
+    for value, passage in _iter_figures(_separate_words(text), {0}):
+        figures.setdefault(value, passage)
+    return figures
+
+
+def _iter_figures(
+    text: str, list_numbers: MutableSet[int]
+) -> Iterator[tuple[float | str, Passage]]:
+    text = _blank_list_markers(text, list_numbers)
     codes: list[re.Match[str]] = []
     for pattern in (_TELEPHONE_PATTERN, _HYPHENATED_CODE_PATTERN):
         codes += pattern.finditer(text)
         text = pattern.sub(lambda code: " " * len(code[0]), text)
-    for value, passages in IndexedText(text).numerals.items():
-        figures[value] = passages[0]
+    yield from iter_numerals(text)
     for match in _LOCALISED_NUMBER_PATTERN.finditer(text):
         value = float(match[0].replace(".", "").replace(",", "."))
-        figures.setdefault(value, Passage(*match.span(), match[0]))
-    for match in [*_CODE_WORD_PATTERN.finditer(text), *codes]:
+        yield value, Passage(*match.span(), match[0])
+    for match in chain(_CODE_WORD_PATTERN.finditer(text), codes):
         code: float | str = match[0]
         if match.re is _TELEPHONE_PATTERN:
             code = re.sub(r"\D", "", match[0])
         if match[0].startswith("+"):  # it may be a sum, such as +12 500 000
             code = float(code)
-        figures.setdefault(code, Passage(*match.span(), match[0]))
-    return figures
+        yield code, Passage(*match.span(), match[0])
 
 
-def _blank_list_markers(text: str) -> str:
-    """Return a text without the numbers of its lists' items, such as "2)": 1, and those that follow one."""
-    numbers = {0}
+def _blank_list_markers(text: str, numbers: MutableSet[int]) -> str:
+    """Return a text without the numbers of its lists' items, such as "2)": those that follow one, which join these."""
 
     def blank_marker(match: re.Match[str]) -> str:
         number = int(match[2])
