@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import islice, product
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
@@ -210,24 +210,18 @@ class IndexedText(SearchableText):
     def numerals(self) -> Mapping[float, Sequence[Passage]]:
         """Return the passages that write a number in digits, such as 1200, 1,200 or 1200.0, in order; by number."""
         passages = defaultdict(list)
-        for value, passage in iter_numerals(self.text):
-            passages[value].append(passage)
+        for number_match in _WRITTEN_NUMBER_PATTERN.finditer(self.text):
+            spans = [number_match.span(1)]
+            ends = _NUMBER_RANGE_PATTERN.fullmatch(number_match[1])
+            if ends is not None:  # of a range, both ends are numbers
+                start = number_match.start(1)
+                spans = [(start + ends.start(group), start + ends.end(group)) for group in (1, 2)]
+            for span in spans:
+                numeral = self.text[slice(*span)]
+                value = _parse_number(numeral)
+                if value is not None:  # times, dates and versions are no numbers
+                    passages[value].append(Passage(*span, numeral))
         return passages
-
-
-def iter_numerals(text: str) -> Iterator[tuple[float, Passage]]:
-    """Yield the numbers that a text writes in digits, each with its passage, in order."""
-    for number_match in _WRITTEN_NUMBER_PATTERN.finditer(text):
-        spans = [number_match.span(1)]
-        ends = _NUMBER_RANGE_PATTERN.fullmatch(number_match[1])
-        if ends is not None:  # of a range, both ends are numbers
-            start = number_match.start(1)
-            spans = [(start + ends.start(group), start + ends.end(group)) for group in (1, 2)]
-        for span in spans:
-            numeral = text[slice(*span)]
-            value = _parse_number(numeral)
-            if value is not None:  # times, dates and versions are no numbers
-                yield value, Passage(*span, numeral)
 
 
 def _parse_number(numeral: str) -> float | None:

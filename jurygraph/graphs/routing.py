@@ -72,9 +72,6 @@ class _ResponseUpToTurn(Sequence[Response]):
         view = self.response.view(question.shown_part, self.turn, question.names_turn)
         return (view,)[index]
 
-    def __reduce__(self) -> Any:
-        return tuple, ([self[0]],)
-
 
 @dataclass(frozen=True, slots=True)
 class DueJudgement:

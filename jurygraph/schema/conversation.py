@@ -10,9 +10,9 @@ import hashlib
 import json
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple, NoReturn, get_args
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from pydantic import Field, model_validator
 
@@ -32,11 +32,6 @@ MessageRole = Literal["system", "developer", "user", "assistant", "tool"]
 TurnContentKind = Literal["text", "reasoning", "call", "result", "part"]
 VisiblePart = Literal["last_reply", "full_trace", "without_reasoning"]
 """How much of a conversation an evaluator sees as the text of a response."""
-_VISIBLE_KINDS: Mapping[VisiblePart, Collection[str]] = {
-    "last_reply": ("text",),
-    "full_trace": get_args(TurnContentKind),
-    "without_reasoning": ("text", "call", "result", "part"),
-}
 ResponseStart = int | Literal["first-reply"] | None
 """Where a response begins: at the message of this index, with the first of an assistant, or after the last user's."""
 UNJUDGED_REPLIES_NOTE = (
@@ -248,12 +243,6 @@ class RenderedText(str):
             index -= 1  # an empty turn has no characters
         return None
 
-    def up_to(self, message: int, names_message: bool) -> "RenderedText":
-        """Return the text up to a message and with it; with `names_message`, a prompt says that it is judged."""
-        turns = self.turns[: bisect_left(self.turns, message + 1, key=_GET_MESSAGE_INDEX)]
-        text = self[: turns[-1].end] if turns else ""
-        return RenderedText(text, turns, False, message if names_message else None)
-
     def blocks(self) -> Iterator[tuple[str, str]]:
         """Yield each turn's header, with what separates it from the turn before, and its words."""
         end = 0
@@ -263,8 +252,6 @@ class RenderedText(str):
 
 
 _GET_MESSAGE_INDEX = attrgetter("message")
-_SEPARATOR = "\n\n"
-"""Stands between the parts of a rendering."""
 
 
 class _MessageBlock(NamedTuple):
@@ -298,6 +285,8 @@ def render_visible_part(
     """
     if rendering is None:
         rendering = render(messages)
+    if turn is None and sees != "last_reply" and is_single_reply(messages):
+        return rendering
     parts = rendering.turns
     first = 0
     end = len(messages) if turn is None else turn + 1
@@ -309,22 +298,30 @@ def render_visible_part(
     indices_of_parts = [
         index
         for index in range(first, bisect_left(parts, end, key=_GET_MESSAGE_INDEX))
-        if parts[index].kind in _VISIBLE_KINDS[sees]
+        if parts[index].kind == "text"
+        or (sees != "last_reply" and parts[index].kind != "reasoning")
+        or sees == "full_trace"
     ]
-    if turn is None and sees != "last_reply" and len(indices_of_parts) == len(parts):
-        return rendering
+    count = len(indices_of_parts)
+    has_turn_headers = sees != "last_reply" and not is_single_reply(messages[:end])
+    judged_message_index = turn if names_turn else None
+    if has_turn_headers and count and indices_of_parts[-1] == count - 1:
+        # nothing before is hidden: it is cut out as a whole, since up to each turn it is long
+        text = rendering[: parts[count - 1].end]
+        is_whole = turn is None and count == len(parts)
+        return RenderedText(text, parts[:count], is_whole, judged_message_index)
     blocks = []
     for index in indices_of_parts:
         part = parts[index]
         header_start = parts[index - 1].end if index else 0
-        header = rendering[header_start : part.start].removeprefix(_SEPARATOR)
+        header = rendering[header_start : part.start].removeprefix("\n\n")
         words = rendering[part.start : part.end]
         blocks.append(_MessageBlock(header, words, part.message, part.role, part.kind))
     return _join_message_blocks(
         blocks,
-        has_turn_headers=sees != "last_reply" and not is_single_reply(messages[:end]),
+        has_turn_headers=has_turn_headers,
         origins=[parts[index].start for index in indices_of_parts],
-        judged_message_index=turn if names_turn else None,
+        judged_message_index=judged_message_index,
     )
 
 
@@ -468,7 +465,7 @@ def _join_message_blocks(
     turns = []
     length = 0
     for index, block in enumerate(blocks):
-        header = _SEPARATOR if pieces else ""
+        header = "\n\n" if pieces else ""
         if has_turn_headers:
             header += block.header
         start = length + len(header)

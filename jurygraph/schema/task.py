@@ -704,12 +704,9 @@ class Response(FrozenModel):
             update: JsonFields = {"id": f"{self.id}#{turn}", "data": None}
             if self.messages is not None:
                 shown = self.view(sees)
-                rendering = None if sees == "last_reply" else shown._rendering
-                if rendering is None or turn == 0:
-                    arguments = self.messages, sees, turn, names_turn, self._rendering
-                    update["text"] = render_visible_part(*arguments)
-                else:
-                    update["text"] = rendering.up_to(turn, names_turn)
+                rendering = (self if sees == "last_reply" else shown)._rendering
+                arguments = self.messages, sees, turn, names_turn, rendering
+                update["text"] = render_visible_part(*arguments)
                 update["messages"] = (shown.messages or ())[: turn + 1]
             return self.model_copy(update=update)
         if self.messages is None or sees == "full_trace":
@@ -725,12 +722,9 @@ class Response(FrozenModel):
     @property
     def _rendering(self) -> RenderedText | None:
         """Return the text if it renders all messages; None if it has to be made, such as for a last reply."""
-        text = self.text
-        messages = self.messages or ()
-        if not isinstance(text, RenderedText) or not text.turns or len(messages) == 1:
-            return None
-        is_first_shown = text.turns[0].message == 0
-        return text if is_first_shown and text.turns[-1].message == len(messages) - 1 else None
+        shown = {turn.message for turn in self.turns[:1] + self.turns[-1:]}
+        shows_first_and_last = shown == {0, len(self.messages or ()) - 1} != {0}
+        return cast(RenderedText, self.text) if shows_first_and_last else None
 
     @cached_property
     def _views(self) -> "dict[VisiblePart, Response]":

@@ -5,11 +5,11 @@ no JSON of an object are a mistake of the response: such a call matches none, an
 """
 
 import re
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping, MutableSet, Sequence
 from functools import lru_cache
-from itertools import chain
-from typing import Any, Literal, NamedTuple
+from itertools import chain, product
+from typing import Any, Literal
 
 import jsonschema
 from jsonschema import Draft202012Validator, SchemaError
@@ -19,7 +19,7 @@ from pydantic_core import from_json
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from jurygraph.agents.extraction import iter_numerals
+from jurygraph.agents.extraction import IndexedText
 from jurygraph.agents.notation import compile_pattern, require_known_names
 from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput
 from jurygraph.agents.trajectory.calls import (
@@ -368,6 +368,25 @@ class TrajectoryBudget(TrajectoryEvaluator):
         return Verdict(score=score, met=score == 1.0, reason="; ".join(reasons))
 
 
+def _group_results_by_call(
+    messages: Sequence[ChatMessage], pairs_by_order: bool
+) -> Mapping[Any, deque[str]]:
+    """Return the results by the id of their call; with `pairs_by_order` those without one by the indices of theirs.
+
+    It is the next call of the message before the result.
+    """
+    results: dict[Any, deque[str]] = defaultdict(deque)
+    waiting_calls: Iterator[tuple[int, int]] = iter(())
+    for index, message in enumerate(messages):
+        if message.tool_calls:
+            waiting_calls = product([index], range(len(message.tool_calls)))
+        if message.role == "tool":
+            call = message.tool_call_id
+            has_next_call = pairs_by_order and call is None
+            results[next(waiting_calls, None) if has_next_call else call].append(message.text)
+    return results
+
+
 class TrajectoryLoops(TrajectoryEvaluator):
     """Share of the assistant's calls and texts that are no repetition.
 
@@ -376,14 +395,14 @@ class TrajectoryLoops(TrajectoryEvaluator):
     """
 
     name = "trajectory.loops"
+    version = "2"
+    # results without an id counted as no result
+    earlier_versions = ("1",)
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         messages = list_messages(inputs.response)
-        results = defaultdict(list)
-        for message in reversed(messages):
-            if message.role == "tool":
-                # the first result is the last here
-                results[message.tool_call_id].append(message.text)
+        is_earlier_version = inputs.question.version in self.earlier_versions
+        results = _group_results_by_call(messages, not is_earlier_version)
         earlier_steps = set()
         count = 0
         repetition_texts = []
@@ -392,10 +411,10 @@ class TrajectoryLoops(TrajectoryEvaluator):
                 continue
             text = message.text.strip()
             steps: list[tuple[str, str | None]] = [(text, None)] if text else []
-            calls = zip(message.tool_calls, list_tool_calls([message]), strict=True)
-            for call, agent_tool_call in calls:
-                result = results[call.id].pop() if results[call.id] else ""
-                steps.append((agent_tool_call.text, result))
+            for number, call in enumerate(message.tool_calls):
+                results_of_call = results[index, number] or results[call.id]
+                result = results_of_call.popleft() if results_of_call else ""
+                steps.append((call.normalized_text, result))
             for step in steps:
                 count += 1
                 if step in earlier_steps:
@@ -417,18 +436,6 @@ _Figures = Mapping[float | str, Passage]
 """Numbers and codes, each with the first passage that has it."""
 
 
-class _SourceReading(NamedTuple):
-    """A text as figures are looked up in it, its numbers and codes, and the numbers of lists up to its end."""
-
-    text: str
-    figures: set[float | str]
-    list_numbers: frozenset[int]
-
-
-_SourceReadings = dict[tuple[str, frozenset[int]], _SourceReading]
-"""Readings of texts, by the text and the numbers of lists before it: an item counts only after the one before it."""
-
-
 class GroundedAnswer(TrajectoryEvaluator):
     """Share of the numbers and codes in the final answer that a source has: tools' results, context, or others' words.
 
@@ -448,21 +455,21 @@ class GroundedAnswer(TrajectoryEvaluator):
     # it took no passages, and did not apply without an answer, nor asked whether there was anything to look in
     earlier_versions = ("4",)
     settings: Params
-    _shared_readings: "tuple[ChatMessage | None, _SourceReadings]" = (None, {})
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         is_earlier_version = inputs.question.version in self.earlier_versions
         response = inputs.response
+        if inputs.question.scope != "turn" or len(response.assistant_turn_indices) == 1:
+            _read_source.cache_clear()  # it is another conversation
         answer = response.view("last_reply").text
         query = inputs.task.query
         if isinstance(query, str):
             query = (ChatMessage(role="user", content=query),)
-        own_messages = list_messages(response)
-        messages = [*query, *own_messages]
+        messages = [*query, *list_messages(response)]
         is_unanswered = is_left_unanswered(messages) or not answer.strip()
         if is_unanswered and not is_earlier_version:
             return Verdict(score=0.0, met=False, reason="it ends without an answer to the user")
-        figures = _find_numbers_and_codes(answer)
+        figures = _find_numbers_and_codes(answer, {0})
         if not figures:
             return Verdict.not_applicable("the answer has no number and no code")
         results = [message.text for message in messages if message.role == "tool"]
@@ -473,9 +480,8 @@ class GroundedAnswer(TrajectoryEvaluator):
         words_of_others = [
             message.text for message in messages if message.role not in ("assistant", "tool")
         ]
-        readings = self._readings_of_conversation(inputs.question, own_messages[0])
-        not_in_texts = _select_missing_figures(figures, results + passages, readings)
-        unsaid = _select_missing_figures(not_in_texts, words_of_others, readings)
+        not_in_texts = _select_missing_figures(figures, results + passages)
+        unsaid = _select_missing_figures(not_in_texts, words_of_others)
         ungrounded = unsaid if self.settings.user else not_in_texts
         only_said = [not_in_texts[value] for value in not_in_texts if value not in unsaid]
         sources = "the results of tools or the context" if passages else "the results of tools"
@@ -497,18 +503,6 @@ class GroundedAnswer(TrajectoryEvaluator):
             ),
         )
 
-    def _readings_of_conversation(
-        self, question: Question, first_message: ChatMessage
-    ) -> _SourceReadings:
-        """Return the readings that are shared by the turns of a conversation, which is known by its first message."""
-        if question.scope != "turn":
-            return {}
-        known_message, readings = self._shared_readings
-        if known_message is not first_message:
-            readings = {}
-            self._shared_readings = first_message, readings
-        return readings
-
 
 def _quote_passages(passages: Sequence[Passage]) -> str:
     return ", ".join(quote(passage.text) for passage in passages[:_MAX_LISTED_ITEMS])
@@ -529,23 +523,15 @@ def _build_evidence(answer: str, passage: Passage) -> Evidence:
     )
 
 
-def _select_missing_figures(
-    figures: _Figures, sources: Sequence[str], readings: _SourceReadings
-) -> _Figures:
-    """Return the numbers and codes that no source has; a code with hyphens has to be one there, too.
-
-    `readings` are those that were made, and get new ones: turns of a conversation share most of their sources.
-    """
+def _select_missing_figures(figures: _Figures, sources: Sequence[str]) -> _Figures:
+    """Return the numbers and codes that no source has; a code with hyphens has to be one there, too."""
     # words may follow an escape; a folder of Windows may look like one
     unescaped_sources = (_ESCAPED_SPACE_PATTERN.sub(" ", source) for source in sources)
     list_numbers = frozenset({0})
     for source in chain(sources, unescaped_sources):
         if not figures:
             break
-        key = source, list_numbers
-        if key not in readings:
-            readings[key] = _read_source(*key)
-        text, found, list_numbers = readings[key]
+        text, found, list_numbers = _read_source(source, list_numbers)
         figures = {
             value: passage
             for value, passage in figures.items()
@@ -554,13 +540,20 @@ def _select_missing_figures(
     return figures
 
 
-def _read_source(source: str, list_numbers: frozenset[int]) -> _SourceReading:
+@lru_cache(maxsize=4096)
+def _read_source(
+    source: str, list_numbers: frozenset[int]
+) -> tuple[str, Collection[float | str], frozenset[int]]:
+    """Return a text as figures are looked up in it, its numbers and codes, and the numbers of lists up to its end.
+
+    `list_numbers` are those up to its start. Cached because the turns of a conversation share most of their sources.
+    """
     text = _separate_words(source)
+    numbers = set(list_numbers)
     found: set[float | str] = set()
-    known_list_numbers = set(list_numbers)
     for piece in _PIECE_PATTERN.finditer(text):
-        found.update(value for value, _ in _iter_figures(piece[0], known_list_numbers))
-    return _SourceReading(text, found, frozenset(known_list_numbers))
+        found.update(_find_numbers_and_codes(piece[0], numbers))
+    return text, frozenset(found), frozenset(numbers)
 
 
 _PIECE_PATTERN = re.compile(
@@ -615,33 +608,30 @@ def _separate_words(text: str) -> str:
     return _TIMESTAMP_LETTER_PATTERN.sub(" ", text.replace("\u2011", "-"))
 
 
-def _find_numbers_and_codes(text: str) -> _Figures:
-    """Return the numbers and codes of a text, each once; those within a code and the numbers of a list are none."""
+def _find_numbers_and_codes(text: str, list_numbers: MutableSet[int]) -> _Figures:
+    """Return the numbers and codes of a text, each once; those within a code and the numbers of a list are none.
+
+    `list_numbers` are 0 and the numbers of lists before the text, and get those of the text.
+    """
     figures: dict[float | str, Passage] = {}
-    for value, passage in _iter_figures(_separate_words(text), {0}):
-        figures.setdefault(value, passage)
-    return figures
-
-
-def _iter_figures(
-    text: str, list_numbers: MutableSet[int]
-) -> Iterator[tuple[float | str, Passage]]:
-    text = _blank_list_markers(text, list_numbers)
+    text = _blank_list_markers(_separate_words(text), list_numbers)
     codes: list[re.Match[str]] = []
     for pattern in (_TELEPHONE_PATTERN, _HYPHENATED_CODE_PATTERN):
         codes += pattern.finditer(text)
         text = pattern.sub(lambda code: " " * len(code[0]), text)
-    yield from iter_numerals(text)
+    for value, passages in IndexedText(text).numerals.items():
+        figures[value] = passages[0]
     for match in _LOCALISED_NUMBER_PATTERN.finditer(text):
         value = float(match[0].replace(".", "").replace(",", "."))
-        yield value, Passage(*match.span(), match[0])
-    for match in chain(_CODE_WORD_PATTERN.finditer(text), codes):
+        figures.setdefault(value, Passage(*match.span(), match[0]))
+    for match in [*_CODE_WORD_PATTERN.finditer(text), *codes]:
         code: float | str = match[0]
         if match.re is _TELEPHONE_PATTERN:
             code = re.sub(r"\D", "", match[0])
         if match[0].startswith("+"):  # it may be a sum, such as +12 500 000
             code = float(code)
-        yield code, Passage(*match.span(), match[0])
+        figures.setdefault(code, Passage(*match.span(), match[0]))
+    return figures
 
 
 def _blank_list_markers(text: str, numbers: MutableSet[int]) -> str:
