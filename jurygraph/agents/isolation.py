@@ -7,9 +7,9 @@ import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ConfigDict
+from pydantic import BeforeValidator, ConfigDict
 
 from jurygraph.agents.roles import (
     CODE_TIME_LIMIT_SECONDS,
@@ -93,7 +93,7 @@ class _WorkerRequest(FrozenModel):
 
     question: Question
     task: TaskView
-    responses: tuple[Response, ...]
+    responses: Annotated[tuple[Response, ...], BeforeValidator(tuple)]
     material: tuple[MaterialByName, ...]
     sample: int
 

@@ -122,15 +122,16 @@ def _ignore_answer(answer: Any) -> None:
 class EvaluatorInput(ShortRepr):
     """Input of an evaluator.
 
-    `responses` has one entry for scope `response`, two for `pair`, and the whole group for `group`. `material` has
-    one mapping per response, from the name of the needed material to the material. `client` gives access to the
-    model, if the evaluator `uses_model`. `call_log` and `steps` are what jurygraph records with the verdict. A
-    `batched` evaluator may `report` the answer to an input before it has those to the others: a listener gets it then.
+    `responses` has one entry for scope `response`, two for `pair`, and the whole group for `group`; that of a turn is
+    made whenever it is read, so that turns do not pile up. `material` has one mapping per response, from the name of
+    the needed material to the material. `client` gives access to the model, if the evaluator `uses_model`. `call_log`
+    and `steps` are what jurygraph records with the verdict. A `batched` evaluator may `report` the answer to an input
+    before it has those to the others: a listener gets it then.
     """
 
     question: Question
     task: TaskView
-    responses: tuple[Response, ...]
+    responses: Sequence[Response]
     material: tuple[MaterialByName, ...]
     sample: int = 0
     client: "JudgeClient | None" = None

@@ -30,6 +30,7 @@ from jurygraph.schema import (
     Failure,
     Material,
     RecordedVerdict,
+    Response,
     Verdict,
 )
 from jurygraph.schema.conversation import RenderedText
@@ -68,22 +69,24 @@ def to_recorded_verdicts(
     redactor: Redactor,
 ) -> list[RecordedVerdict]:
     """Return the verdicts of an answer, one for each response that the judgement is about, redacted and stamped."""
-    about = judgement.about
-    texts = tuple(response.text for response in judgement.responses)
-    items = [answer] * len(about)
+    responses = judgement.shown_responses
+    count = len(judgement.about)
+    items = [answer] * count
     if judgement.question.scope == "group":
-        items = result_or_error(partial(_split_group_answer, answer, len(about)))
+        items = result_or_error(partial(_split_group_answer, answer, count))
     if isinstance(items, BaseException):
-        items = [items] * len(about)
+        items = [items] * count
     return [
-        stamp(_read_verdict(item, text, texts, redactor), key)
-        for item, key, text in zip(items, judgement.keys, texts, strict=False)
+        stamp(_read_verdict(item, index, responses, redactor), key)
+        for index, (item, key) in enumerate(zip(items, judgement.keys, strict=True))
     ]
 
 
-def _read_verdict(item: Any, text: str, shown_texts: Sequence[str], redactor: Redactor) -> Verdict:
-    """Return the verdict of an answer about the response with this text; a failed one for an exception."""
-    verdict = result_or_error(partial(_parse_verdict, item, text, shown_texts, redactor))
+def _read_verdict(
+    item: Any, index: int, responses: Sequence[Response], redactor: Redactor
+) -> Verdict:
+    """Return the verdict of an answer about the response of this index; a failed one for an exception."""
+    verdict = result_or_error(partial(_parse_verdict, item, index, responses, redactor))
     if isinstance(verdict, Verdict):
         return verdict
     failure = to_failure(verdict, redactor)
@@ -170,7 +173,7 @@ def _split_group_answer(answer: Any, count: int) -> Sequence[Any]:
 
 
 def _parse_verdict(
-    answer: Any, text: str, shown_texts: Sequence[str], redactor: Redactor
+    answer: Any, index: int, responses: Sequence[Response], redactor: Redactor
 ) -> Verdict | BaseException:
     """Return an evaluator's answer as a verdict; a value out of range or of another type is refused, never a score.
 
@@ -198,7 +201,9 @@ def _parse_verdict(
     verdict, answer_json = _revalidate(answer)
     if verdict.status in ("ok", "not_applicable") and verdict.failure is not None:
         raise _MalformedResultError(f"a verdict that is {verdict.status} has no failure")
-    return _redact_item(_verify_quotes(verdict, text), answer_json, shown_texts, redactor)
+    if verdict.evidence:  # most verdicts have none, and need no text
+        verdict = _verify_quotes(verdict, responses[index].text)
+    return _redact_item(verdict, answer_json, responses, redactor)
 
 
 def _parse_material(due_derivation: DueDerivation, result: Any, redactor: Redactor) -> Material:
@@ -211,8 +216,9 @@ def _parse_material(due_derivation: DueDerivation, result: Any, redactor: Redact
             f"expected material {name!r}, got {type_name}; return Material(name={name!r}, data=...)"
         )
     material, answer_json = _revalidate(result)
-    text = due_derivation.response.text
-    material = _redact_item(_verify_quotes(material, text), answer_json, [text], redactor)
+    response = due_derivation.response
+    material = _verify_quotes(material, response.text)
+    material = _redact_item(material, answer_json, [response], redactor)
     if material.name != due_derivation.derivation.gives:
         raise _MalformedResultError(
             f"expected material {due_derivation.derivation.gives!r}, got {material.name!r}"
@@ -237,7 +243,7 @@ def _revalidate(model: VerdictOrMaterial) -> tuple[VerdictOrMaterial, bytes]:
 
 
 def _redact_item(
-    item: VerdictOrMaterial, answer_json: bytes, shown_texts: Sequence[str], redactor: Redactor
+    item: VerdictOrMaterial, answer_json: bytes, responses: Sequence[Response], redactor: Redactor
 ) -> VerdictOrMaterial:
     """Return the item without secrets. A quotation of a text that was shown stays: that text is stored unchanged.
 
@@ -247,7 +253,7 @@ def _redact_item(
         return item
     redacted_json: Any = redactor.redact_json(item.model_dump(mode="json"))
     for evidence, redacted_evidence in zip(item.evidence, redacted_json["evidence"], strict=True):
-        if any(evidence.quote in text for text in shown_texts):
+        if any(evidence.quote in response.text for response in responses):
             redacted_evidence["quote"] = evidence.quote
     try:
         return type(item).model_validate_json(json.dumps(redacted_json))

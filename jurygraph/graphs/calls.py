@@ -213,10 +213,12 @@ def _make_evaluator_inputs(
         call_log = CallLog()
         question = judgement.question
         view = survey.views[question.view]
+        responses = judgement.shown_responses
         if question.reference == "hidden":
             view = view.model_copy(update={"reference": None})
         if evaluator.uses_model:
-            investigator = _make_investigator(evaluator, view, judgement.responses, context)
+            responses = tuple(responses)  # a model is asked about all at once
+            investigator = _make_investigator(evaluator, view, responses, context)
             client = judge_client and judge_client.with_call_logs(
                 call_log, investigator=investigator
             )
@@ -224,7 +226,7 @@ def _make_evaluator_inputs(
             EvaluatorInput(
                 question,
                 view,
-                judgement.responses,
+                responses,
                 judgement.material,
                 judgement.sample,
                 client,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, combinations, permutations, product
 from operator import ge, gt, le, lt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jurygraph import aggregation
 from jurygraph.agents.roles import MaterialByName
@@ -54,8 +54,28 @@ NOT_DERIVED_FAILURE = Failure(cause="infrastructure", kind="material", message="
 
 
 @dataclass(frozen=True, slots=True)
+class _ResponseUpToTurn(Sequence[Response]):
+    """A response up to the turn that a question is about, alone in a sequence; it is made when it is read.
+
+    Of all turns at once they would take the square of a conversation's length.
+    """
+
+    response: Response
+    question: Question
+    turn: int
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: Any) -> Any:
+        question = self.question
+        view = self.response.view(question.shown_part, self.turn, question.names_turn)
+        return (view,)[index]
+
+
+@dataclass(frozen=True, slots=True)
 class DueJudgement:
-    """A judgement to make: the responses shown, their material, and the ids of submitted responses that it is about.
+    """A judgement to make: responses, their material, and the ids of submitted responses that it is about.
 
     `judge` is the name of the model that answers; None for the config's `model`, or for an evaluator without one.
     `turn` is the index of the message that it is about, the last one that is shown.
@@ -68,6 +88,13 @@ class DueJudgement:
     sample: int
     judge: str | None = None
     turn: int | None = None
+
+    @property
+    def shown_responses(self) -> Sequence[Response]:
+        """Return the responses as the question shows them."""
+        if self.turn is not None:
+            return _ResponseUpToTurn(self.responses[0], self.question, self.turn)
+        return tuple(response.view(self.question.shown_part) for response in self.responses)
 
     @property
     def shown_response_ids(self) -> tuple[str, ...]:
@@ -297,9 +324,7 @@ class _WorkCollector:
         judgements = []
         for judge, sample in product(judges, range(question.samples)):
             responses = tuple(
-                self._with_derived_data(response, owner, question.needs).view(
-                    question.shown_part, turn, question.names_turn
-                )
+                self._with_derived_data(response, owner, question.needs)
                 for response, owner in zip(shown_responses, owner_responses, strict=True)
             )
             material = tuple(self._select_material(r, question.needs) for r in owner_responses)

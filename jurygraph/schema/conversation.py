@@ -9,7 +9,7 @@ like headers, and so the text remembers which characters are whose (`Turn`), and
 import hashlib
 import json
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, NoReturn
@@ -251,6 +251,9 @@ class RenderedText(str):
             end = turn.end
 
 
+_GET_MESSAGE_INDEX = attrgetter("message")
+
+
 class _MessageBlock(NamedTuple):
     """A part of a message before it is rendered."""
 
@@ -272,37 +275,52 @@ def render_visible_part(
     sees: VisiblePart,
     turn: int | None = None,
     names_turn: bool = False,
+    rendering: RenderedText | None = None,
 ) -> RenderedText:
     """Return the part of the rendering that an evaluator sees: `last_reply` is the last assistant's text, alone.
 
     With the index of a message as `turn` it is the view of the conversation as it was then, which knows nothing later;
-    with `names_turn`, a prompt says that this message is judged.
+    with `names_turn`, a prompt says that this message is judged. `rendering` is that of all messages, if there is one:
+    the part is cut out of it, in the time of what it has and not of what it leaves out.
     """
-    all_blocks = _build_message_blocks(messages)
-    rendering = _join_message_blocks(all_blocks, has_turn_headers=not is_single_reply(messages))
-    messages_up_to_turn = messages if turn is None else messages[: turn + 1]
-    replies = (
-        index for index, message in enumerate(messages_up_to_turn) if message.role == "assistant"
-    )
-    last_reply = max(replies, default=None)
-    blocks = []
-    origins = []
-    for block, part in zip(all_blocks, rendering.turns, strict=True):
-        if sees == "last_reply":
-            is_block_visible = block.message == last_reply and block.kind == "text"
-        else:
-            is_block_visible = sees == "full_trace" or block.kind != "reasoning"
-        if is_block_visible and block.message < len(messages_up_to_turn):
-            blocks.append(block)
-            origins.append(part.start)
-    if turn is None and len(blocks) == len(all_blocks) and sees != "last_reply":
+    if rendering is None:
+        rendering = render(messages)
+    if turn is None and sees != "last_reply" and is_single_reply(messages):
         return rendering
-    has_turn_headers = sees != "last_reply" and not is_single_reply(messages_up_to_turn)
+    parts = rendering.turns
+    first = 0
+    end = len(messages) if turn is None else turn + 1
+    if sees == "last_reply":
+        indices = range(end - 1, -1, -1)
+        last_reply = next((i for i in indices if messages[i].role == "assistant"), -1)
+        first = bisect_left(parts, last_reply, key=_GET_MESSAGE_INDEX)
+        end = last_reply + 1
+    indices_of_parts = [
+        index
+        for index in range(first, bisect_left(parts, end, key=_GET_MESSAGE_INDEX))
+        if parts[index].kind == "text"
+        or (sees != "last_reply" and parts[index].kind != "reasoning")
+        or sees == "full_trace"
+    ]
+    count = len(indices_of_parts)
+    has_turn_headers = sees != "last_reply" and not is_single_reply(messages[:end])
     judged_message_index = turn if names_turn else None
+    if has_turn_headers and count and indices_of_parts[-1] == count - 1:
+        # nothing before is hidden: it is cut out as a whole, since up to each turn it is long
+        text = rendering[: parts[count - 1].end]
+        is_whole = turn is None and count == len(parts)
+        return RenderedText(text, parts[:count], is_whole, judged_message_index)
+    blocks = []
+    for index in indices_of_parts:
+        part = parts[index]
+        header_start = parts[index - 1].end if index else 0
+        header = rendering[header_start : part.start].removeprefix("\n\n")
+        words = rendering[part.start : part.end]
+        blocks.append(_MessageBlock(header, words, part.message, part.role, part.kind))
     return _join_message_blocks(
         blocks,
         has_turn_headers=has_turn_headers,
-        origins=origins,
+        origins=[parts[index].start for index in indices_of_parts],
         judged_message_index=judged_message_index,
     )
 

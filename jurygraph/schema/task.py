@@ -703,19 +703,28 @@ class Response(FrozenModel):
         if turn is not None:
             update: JsonFields = {"id": f"{self.id}#{turn}", "data": None}
             if self.messages is not None:
-                messages = self.messages[: turn + 1]
-                update["text"] = render_visible_part(self.messages, sees, turn, names_turn)
-                update["messages"] = messages if sees == "full_trace" else _drop_reasoning(messages)
+                shown = self.view(sees)
+                rendering = (self if sees == "last_reply" else shown)._rendering
+                arguments = self.messages, sees, turn, names_turn, rendering
+                update["text"] = render_visible_part(*arguments)
+                update["messages"] = (shown.messages or ())[: turn + 1]
             return self.model_copy(update=update)
         if self.messages is None or sees == "full_trace":
             return self
         if sees not in self._views:
-            text: str = render_visible_part(self.messages, sees)
+            text: str = render_visible_part(self.messages, sees, rendering=self._rendering)
             if text == self.text:  # then a long text is kept once
                 text = self.text
             update = {"text": text, "messages": _drop_reasoning(self.messages)}
             self._views[sees] = self.model_copy(update=update)
         return self._views[sees]
+
+    @property
+    def _rendering(self) -> RenderedText | None:
+        """Return the text if it renders all messages; None if it has to be made, such as for a last reply."""
+        shown = {turn.message for turn in self.turns[:1] + self.turns[-1:]}
+        shows_first_and_last = shown == {0, len(self.messages or ()) - 1} != {0}
+        return cast(RenderedText, self.text) if shows_first_and_last else None
 
     @cached_property
     def _views(self) -> "dict[VisiblePart, Response]":

@@ -9,6 +9,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import JurygraphError
 from jurygraph.runs.run import Run
+from jurygraph.schema import conversation
 from jurygraph.testing import ScriptedJudge
 from tests.command import run_command
 from tests.rows import all_rows
@@ -88,6 +89,32 @@ def test_no_verdict_on_a_turn_knows_what_came_later(
         assert text.startswith(start)
         assert text.endswith(CHAT[verdict.turn or 0]["content"])
         assert ("[2] assistant → look" in text) == (sees is not None and verdict.turn != 0)
+
+
+@pytest.mark.parametrize("sees", ["last_reply", "without_reasoning"])
+def test_a_turn_is_cut_out_of_one_rendering(sees: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each turn once rendered the whole conversation: the work was the square of its length."""
+    rendered: list[int] = []
+    join = conversation._join_message_blocks
+
+    def join_counted(blocks: Any, **options: Any) -> Any:
+        rendered.append(len(blocks))
+        return join(blocks, **options)
+
+    monkeypatch.setattr(conversation, "_join_message_blocks", join_counted)
+    for count in (50, 100):
+        rendered.clear()
+        use = {"use": f"{__name__}.shown", "scope": "turn", "sees": sees}
+        trace = judge_turns(use, respond(CHAT[:2] * count))
+        assert len(trace.verdicts) == count
+        assert sum(rendered) <= 7 * count  # of 3 parts
+
+
+def test_code_is_asked_about_an_empty_turn_too() -> None:
+    use = {"use": f"{__name__}.shown", "scope": "turn"}
+    verdicts = judge_turns(use, respond([*CHAT[:2], {"role": "assistant", "content": ""}])).verdicts
+    assert [(one.score, one.gated_by) for one in verdicts] == [(1.0, None)] * 2
+    assert verdicts[1].reason == "3 "
 
 
 def test_a_judge_that_sees_what_came_before_is_told_which_message_it_judges() -> None:

@@ -5,9 +5,10 @@ no JSON of an object are a mistake of the response: such a call matches none, an
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterator, Mapping, MutableSet, Sequence
 from functools import lru_cache
+from itertools import chain, product
 from typing import Any, Literal
 
 import jsonschema
@@ -367,6 +368,25 @@ class TrajectoryBudget(TrajectoryEvaluator):
         return Verdict(score=score, met=score == 1.0, reason="; ".join(reasons))
 
 
+def _group_results_by_call(
+    messages: Sequence[ChatMessage], pairs_by_order: bool
+) -> Mapping[Any, deque[str]]:
+    """Return the results by the id of their call; with `pairs_by_order` those without one by the indices of theirs.
+
+    It is the next call of the message before the result.
+    """
+    results: dict[Any, deque[str]] = defaultdict(deque)
+    waiting_calls: Iterator[tuple[int, int]] = iter(())
+    for index, message in enumerate(messages):
+        if message.tool_calls:
+            waiting_calls = product([index], range(len(message.tool_calls)))
+        if message.role == "tool":
+            call = message.tool_call_id
+            has_next_call = pairs_by_order and call is None
+            results[next(waiting_calls, None) if has_next_call else call].append(message.text)
+    return results
+
+
 class TrajectoryLoops(TrajectoryEvaluator):
     """Share of the assistant's calls and texts that are no repetition.
 
@@ -375,14 +395,14 @@ class TrajectoryLoops(TrajectoryEvaluator):
     """
 
     name = "trajectory.loops"
+    version = "2"
+    # results without an id counted as no result
+    earlier_versions = ("1",)
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         messages = list_messages(inputs.response)
-        results = defaultdict(list)
-        for message in reversed(messages):
-            if message.role == "tool":
-                # the first result is the last here
-                results[message.tool_call_id].append(message.text)
+        is_earlier_version = inputs.question.version in self.earlier_versions
+        results = _group_results_by_call(messages, not is_earlier_version)
         earlier_steps = set()
         count = 0
         repetition_texts = []
@@ -391,10 +411,10 @@ class TrajectoryLoops(TrajectoryEvaluator):
                 continue
             text = message.text.strip()
             steps: list[tuple[str, str | None]] = [(text, None)] if text else []
-            calls = zip(message.tool_calls, list_tool_calls([message]), strict=True)
-            for call, agent_tool_call in calls:
-                result = results[call.id].pop() if results[call.id] else ""
-                steps.append((agent_tool_call.text, result))
+            for number, call in enumerate(message.tool_calls):
+                results_of_call = results[index, number] or results[call.id]
+                result = results_of_call.popleft() if results_of_call else ""
+                steps.append((call.normalized_text, result))
             for step in steps:
                 count += 1
                 if step in earlier_steps:
@@ -410,6 +430,10 @@ class TrajectoryLoops(TrajectoryEvaluator):
             native=len(repetition_texts),
             reason="; ".join([share, *repetition_texts[:_MAX_LISTED_ITEMS]]),
         )
+
+
+_Figures = Mapping[float | str, Passage]
+"""Numbers and codes, each with the first passage that has it."""
 
 
 class GroundedAnswer(TrajectoryEvaluator):
@@ -434,15 +458,18 @@ class GroundedAnswer(TrajectoryEvaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         is_earlier_version = inputs.question.version in self.earlier_versions
-        answer = inputs.response.view("last_reply").text
+        response = inputs.response
+        if inputs.question.scope != "turn" or len(response.assistant_turn_indices) == 1:
+            _read_source.cache_clear()  # it is another conversation
+        answer = response.view("last_reply").text
         query = inputs.task.query
         if isinstance(query, str):
             query = (ChatMessage(role="user", content=query),)
-        messages = [*query, *list_messages(inputs.response)]
+        messages = [*query, *list_messages(response)]
         is_unanswered = is_left_unanswered(messages) or not answer.strip()
         if is_unanswered and not is_earlier_version:
             return Verdict(score=0.0, met=False, reason="it ends without an answer to the user")
-        figures = _find_numbers_and_codes(answer)
+        figures = _find_numbers_and_codes(answer, {0})
         if not figures:
             return Verdict.not_applicable("the answer has no number and no code")
         results = [message.text for message in messages if message.role == "tool"]
@@ -453,8 +480,8 @@ class GroundedAnswer(TrajectoryEvaluator):
         words_of_others = [
             message.text for message in messages if message.role not in ("assistant", "tool")
         ]
-        not_in_texts = _select_missing_figures(figures, "\n".join(results + passages))
-        unsaid = _select_missing_figures(not_in_texts, "\n".join(words_of_others))
+        not_in_texts = _select_missing_figures(figures, results + passages)
+        unsaid = _select_missing_figures(not_in_texts, words_of_others)
         ungrounded = unsaid if self.settings.user else not_in_texts
         only_said = [not_in_texts[value] for value in not_in_texts if value not in unsaid]
         sources = "the results of tools or the context" if passages else "the results of tools"
@@ -496,24 +523,50 @@ def _build_evidence(answer: str, passage: Passage) -> Evidence:
     )
 
 
-_Figures = Mapping[float | str, Passage]
-"""Numbers and codes, each with the first passage that has it."""
-
-
-def _select_missing_figures(figures: _Figures, source: str) -> _Figures:
-    """Return the numbers and codes that a text does not have; a code with hyphens has to be one there, too."""
+def _select_missing_figures(figures: _Figures, sources: Sequence[str]) -> _Figures:
+    """Return the numbers and codes that no source has; a code with hyphens has to be one there, too."""
     # words may follow an escape; a folder of Windows may look like one
-    source = _separate_words(source + "\n" + _ESCAPED_SPACE_PATTERN.sub(" ", source))
-    source_figures = _find_numbers_and_codes(source)
-    return {
-        value: passage
-        for value, passage in figures.items()
-        if value not in source_figures and not _occurs_in_text(passage.text, source)
-    }
+    unescaped_sources = (_ESCAPED_SPACE_PATTERN.sub(" ", source) for source in sources)
+    list_numbers = frozenset({0})
+    for source in chain(sources, unescaped_sources):
+        if not figures:
+            break
+        text, found, list_numbers = _read_source(source, list_numbers)
+        figures = {
+            value: passage
+            for value, passage in figures.items()
+            if value not in found and not _occurs_in_text(passage.text, text)
+        }
+    return figures
+
+
+@lru_cache(maxsize=4096)
+def _read_source(
+    source: str, list_numbers: frozenset[int]
+) -> tuple[str, Collection[float | str], frozenset[int]]:
+    """Return a text as figures are looked up in it, its numbers and codes, and the numbers of lists up to its end.
+
+    `list_numbers` are those up to its start. Cached because the turns of a conversation share most of their sources.
+    """
+    text = _separate_words(source)
+    numbers = set(list_numbers)
+    found: set[float | str] = set()
+    for piece in _PIECE_PATTERN.finditer(text):
+        found.update(_find_numbers_and_codes(piece[0], numbers))
+    return text, frozenset(found), frozenset(numbers)
+
+
+_PIECE_PATTERN = re.compile(
+    r"""(?s).{65536}.*?(?:\n|(?<=\S)(?=["{}\[\];=|])|(?<=[A-Za-z0-9][ ])(?=[A-RT-Za-rt-z]))|.+"""
+)
+"""A piece of a text that ends where no number, code or marker of a list goes on; in pieces, a long text takes little
+memory."""
 
 
 def _occurs_in_text(figures: str, text: str) -> bool:
     """Return whether a text has these letters and digits, not in a longer word or number: 07:00 is in 07:00:00."""
+    if figures not in text and "-" not in figures:
+        return False
     pattern = rf"(?<![^\W_])(?<!\d\.){re.escape(figures)}(?![^\W_]|\.\d)"
     if _HYPHENATED_CODE_PATTERN.fullmatch(figures):
         pattern = rf"(?i)(?<![\w-]){re.escape(figures)}(?!-?\w|\.\d)"
@@ -555,10 +608,13 @@ def _separate_words(text: str) -> str:
     return _TIMESTAMP_LETTER_PATTERN.sub(" ", text.replace("\u2011", "-"))
 
 
-def _find_numbers_and_codes(text: str) -> _Figures:
-    """Return the numbers and codes of a text, each once; those within a code and the numbers of a list are none."""
+def _find_numbers_and_codes(text: str, list_numbers: MutableSet[int]) -> _Figures:
+    """Return the numbers and codes of a text, each once; those within a code and the numbers of a list are none.
+
+    `list_numbers` are 0 and the numbers of lists before the text, and get those of the text.
+    """
     figures: dict[float | str, Passage] = {}
-    text = _blank_list_markers(_separate_words(text))
+    text = _blank_list_markers(_separate_words(text), list_numbers)
     codes: list[re.Match[str]] = []
     for pattern in (_TELEPHONE_PATTERN, _HYPHENATED_CODE_PATTERN):
         codes += pattern.finditer(text)
@@ -578,9 +634,8 @@ def _find_numbers_and_codes(text: str) -> _Figures:
     return figures
 
 
-def _blank_list_markers(text: str) -> str:
-    """Return a text without the numbers of its lists' items, such as "2)": 1, and those that follow one."""
-    numbers = {0}
+def _blank_list_markers(text: str, numbers: MutableSet[int]) -> str:
+    """Return a text without the numbers of its lists' items, such as "2)": those that follow one, which join these."""
 
     def blank_marker(match: re.Match[str]) -> str:
         number = int(match[2])

@@ -7,6 +7,11 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
+from jurygraph.agents.trajectory.evaluators import (
+    _find_numbers_and_codes,
+    _read_source,
+    _select_missing_figures,
+)
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.schema import RecordedVerdict
 from tests.rows import all_rows
@@ -163,6 +168,40 @@ def test_a_loop_is_a_call_that_brought_nothing_new() -> None:
     news = [*again[:2], call("{}", "look", 2), result("yes", 2)]
     assert judge("trajectory.loops", news).score == 1.0
     assert judge("trajectory.loops", [say("Hm."), say("Hm. ")]).score == 0.5
+
+
+def test_a_result_without_an_id_is_that_of_the_next_call_before_it() -> None:
+    """Such results counted as none, so that honest polling was a loop."""
+    asking = call("{}", "look")
+    del asking["tool_calls"][0]["id"]
+    both = {**asking, "tool_calls": asking["tool_calls"] * 2}
+    results = [{"role": "tool", "content": text} for text in ("wait", "wait more", "ok")]
+    polling = [message for one in results for message in (asking, one)]
+    assert judge("trajectory.loops", polling).score == 1.0
+    assert judge("trajectory.loops", [both, *results[:2]]).score == 1.0
+    assert judge("trajectory.loops", [*polling[:2], *polling[:2]]).score == 0.5
+    # nobody answers the second call, and the third one's result is no news
+    assert judge("trajectory.loops", [*polling[:2], asking, *polling[:2]]).score == 2 / 3
+    asked = {"role": "assistant", "function_call": {"name": "look", "arguments": "{}"}}
+    former = [
+        asked if one is asking else {**one, "role": "function", "name": "look"} for one in polling
+    ]
+    assert judge("trajectory.loops", former).score == 1.0
+    with jg.Jury.from_config({"evaluators": ["trajectory.loops"]}) as jury:
+        task = jg.Task(id="t", query="?")
+        plan = jury.prepare(task).model_dump_json().replace('"version":"2"', '"version":"1"')
+        earlier = jg.Plan.model_validate_json(plan)
+        (trace,) = jury.score(task, [jg.Response(id="r", messages=polling)], plan=earlier)
+    assert trace.reward.value == pytest.approx(1 / 3)
+
+
+def test_a_long_result_is_read_in_pieces_that_cut_no_number_and_no_code() -> None:
+    words = "+49 30 1234567, ORD-77-b, 12 500, 07:45, 2024-05-11, 3.14, 1.234,50 and HAT170"
+    for separator in ("\n", '"', " "):
+        for length in range(65_536 - len(words) - 2, 65_538):
+            source = "x" * length + separator + words
+            assert not _select_missing_figures(_find_numbers_and_codes(words, {0}), [source])
+            _read_source.cache_clear()
 
 
 def test_numbers_and_codes_of_the_answer_are_looked_up_in_results() -> None:
