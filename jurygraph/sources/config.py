@@ -27,15 +27,17 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import FieldPath as FieldPath
 from jurygraph.messages import (
+    DECIMAL_COMMA_PATTERN,
     Problem,
+    describe_decimal_comma,
     describe_value,
     format_field_path,
     shorten,
     suggest_known_name,
     validate,
 )
+from jurygraph.messages import FieldPath as FieldPath
 from jurygraph.schema import Config
 from jurygraph.schema.config import ModelWithShorthand
 from jurygraph.schema.frozen_model import Id, JsonFields, JsonMapping, StrictBool, StrPath
@@ -130,20 +132,22 @@ class Document:
             for index, item in enumerate(node.value):
                 self._record_line_numbers(item, (*path, index))
         elif isinstance(node, MappingNode):
+            value_before = None
             for key, item in node.value:
-                inner = (*path, self._read_mapping_key(key, path))
+                inner = (*path, self._read_mapping_key(key, path, value_before))
                 self._lines[inner] = _line_number(key)
                 self._record_line_numbers(item, inner)
+                value_before = item.value
 
-    def _read_mapping_key(self, key: Node, path: FieldPath) -> str:
+    def _read_mapping_key(self, key: Node, path: FieldPath, value_before: Any) -> str:
         line = _line_number(key)
         is_scalar = isinstance(key, ScalarNode)
         if not is_scalar or key.tag != f"{_YAML_TAG_PREFIX}str":
             text = shorten(str(key.value)) if is_scalar else "a list or mapping"
-            hint = " (a decimal number has a point)" if text.isdecimal() else ""
-            raise YamlError(
-                line, f"{text} is not text, as a key must be{hint}; put it in quotes", path
-            )
+            number = f"{value_before},{text}"
+            if DECIMAL_COMMA_PATTERN.fullmatch(number):  # {weight: 2,5} has a key 5
+                raise YamlError(line, str(describe_decimal_comma((), number)), [*self._lines][-1])
+            raise YamlError(line, f"{text} is not text, as a key must be; put it in quotes", path)
         name = str(key.value)
         inner = (*path, name)
         if inner in self._lines:

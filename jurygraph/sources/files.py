@@ -120,6 +120,11 @@ _FOREIGN_FILE_SIGNATURES = (
     ),
     (b"\xd0\xcf\x11\xe0", "is an old Excel file", "save it as .xlsx or .csv"),
     (b"PAR1", "is Parquet", "name it .parquet"),
+    (
+        (b"<!doctype", b"<!DOCTYPE", b"<html", b"<HTML", b"<?xml"),
+        "begins with <, as HTML does",
+        "export it as CSV, or save the page's data",
+    ),
 )
 """The first bytes of files that are no text, what they are, and what would be right."""
 

@@ -28,12 +28,23 @@ _LOGGER = logging.getLogger(__name__)
 LABEL_FIELDS = ("score", "target", "label")
 NUMERAL_PATTERN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 TARGET_VALUE_HINT = "write a number, or true or false, yes or no"
+DECISION_PAIRS = (
+    ("no", "yes"),
+    ("false", "true"),
+    ("fail", "pass"),
+    ("not met", "met"),
+    ("n", "y"),
+    ("failed", "passed"),
+    ("unmet", "met"),
+    ("incorrect", "correct"),
+)
+"""How people write a decision in a cell, each time the word that declines first."""
 DECISION_BY_WORD: Mapping[str, bool | None] = {
-    **dict.fromkeys(("true", "yes", "y", "pass", "passed", "met", "correct"), True),
-    **dict.fromkeys(("false", "no", "n", "fail", "failed", "not met", "unmet", "incorrect"), False),
+    **{word: bool(place) for pair in DECISION_PAIRS for place, word in enumerate(pair)},
     **dict.fromkeys(("", "n/a", "na", "#n/a", "unsure", "not sure", "?", "-", "–", "—")),
 }
-"""How people write a decision in a cell, and that they made none."""
+"""The decision that a word is for; None if people write by it that they made none."""
+_DECISION_BY_LABEL = {**DECISION_BY_WORD, "0": False, "1": True}
 
 
 def fold_word(word: str) -> str:
@@ -41,10 +52,19 @@ def fold_word(word: str) -> str:
     return " ".join(word.casefold().split())
 
 
+def _fold_label(label: Any) -> str:
+    """Return the text of a number, or of a word as `fold_word` has it."""
+    return str(to_class_value(fold_word(str(label))))
+
+
+def read_decision(label: Label | None) -> bool | None:
+    """Return the decision that a label is a word for, or 1 or 0; None of others."""
+    return _DECISION_BY_LABEL.get(_fold_label(label))
+
+
 def is_negative(label: str) -> bool:
-    """Return whether a label is a word for no, or begins with "not"."""
-    word = fold_word(label)
-    return word.startswith("not ") or DECISION_BY_WORD.get(word) is False
+    """Return whether a label is a word for no, or 0, or begins with "not"."""
+    return fold_word(label).startswith("not ") or read_decision(label) is False
 
 
 ClassesByQuestion = Mapping[str, Sequence[str]]
@@ -92,7 +112,8 @@ def to_class_value(label: Label) -> Label:
 def read_class(label: Label, scale: Sequence[Any]) -> Any:
     """Return the class of a scale that a label names; None off the scale.
 
-    A word may be in any case if one class alone is spelt like it, and a fraction is the nearest class.
+    A word may be in any case if one class alone is spelt like it, and a fraction is the nearest class. Where the
+    classes are a decision and its opposite, it may be another word for one, or 1 or 0.
     """
     named_class = to_class_value(label)
     if isinstance(named_class, str):
@@ -100,7 +121,16 @@ def read_class(label: Label, scale: Sequence[Any]) -> Any:
         named_class = words[0] if named_class not in scale and len(words) == 1 else named_class
     elif named_class % 1.0 and not has_words(scale) and min(scale) < named_class < max(scale):
         named_class = _find_nearest_class(named_class, scale)
-    return named_class if named_class in scale else None
+    if named_class in scale:
+        return named_class
+    return find_decision_class(read_decision(label), scale)
+
+
+def find_decision_class(decision: float | None, scale: Sequence[Any]) -> Any:
+    """Return the class that stands for a decision; None without one, or if classes are not one and its opposite."""
+    decisions = list(map(read_decision, scale))
+    is_pair = sorted(map(str, decisions)) == ["False", "True"]
+    return scale[decisions.index(bool(decision))] if is_pair and decision is not None else None
 
 
 def _find_nearest_class(fraction: float, scale: Sequence[float]) -> float:
@@ -185,7 +215,7 @@ def fold_classes(
 
 def warn_of_reversed_decisions(classes: Sequence[str]) -> None:
     """Warn where, from low to high, a word for yes is lower than one for no, which without classes are 1 and 0."""
-    words = [name.casefold() for name in classes]
+    words = map(str.casefold, classes)
     decisions = [word for word in words if DECISION_BY_WORD.get(word) is not None]
     if decisions and DECISION_BY_WORD[decisions[0]] and not DECISION_BY_WORD[decisions[-1]]:
         ends = (decisions[0], decisions[-1])
@@ -202,7 +232,7 @@ def read_decisions(
     subject: Mapping[str, str],
     choice: LabelChoice | None,
 ) -> None:
-    """Write 1 and 0 for pass and fail, or other decisions, as scores of a dimension that has nothing else.
+    """Write 1 and 0 for pass and fail, or other decisions, as scores of a dimension that has nothing but these.
 
     Where a decision is one of the classes of a dimension, its place is the score.
     """
@@ -214,11 +244,12 @@ def read_decisions(
     for dimension, ratings in ratings_by_dimension.items():
         scale = choice.find_classes(dimension, column) if choice else ()
         cells = [values.get(column) for values in ratings]
-        words = ["" if cell is None else fold_word(str(cell)) for cell in cells]
+        words = ["" if cell is None else _fold_label(cell) for cell in cells]
         known_words = DECISION_BY_WORD.keys()
-        if set(words) <= known_words and known_words.isdisjoint(map(fold_word, map(str, scale))):
+        has_decisions = set(words) <= _DECISION_BY_LABEL.keys() and known_words & words
+        if has_decisions and known_words.isdisjoint(map(_fold_label, scale)):
             for values, word in zip(ratings, words, strict=True):
-                decision = DECISION_BY_WORD[word]
+                decision = _DECISION_BY_LABEL[word]
                 if decision is not None:
                     values[column] = float(decision)
 

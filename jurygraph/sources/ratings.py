@@ -819,6 +819,8 @@ def _row_to_model(
         value = fields.get(str(field_name))
         is_label = field_name == "target" or (choice and field_name == "score")
         column = columns.get(str(field_name), str(field_name))  # a file may lack the column
+        is_word = isinstance(value, bool) and not has_quotes  # such as yes
+        entry = replace(entry, problem=f"is {quote(str(values[column]))}") if is_word else entry
         if is_label and isinstance(value, str):
             entry = describe_invalid_label(entry, value, fields, column, choice)
         elif value == "" or (entry.problem == "is null" and not has_quotes):

@@ -261,8 +261,8 @@ def _read_csv(path: Path) -> Iterator[RowWithPlace]:
                 raise InputError(f"{path}: has no rows; {_no_header_hint(columns)}")
         except csv.Error as error:
             problem = (
-                f"is not CSV ({error}); quote values with double quotes, double a quote inside one, and end lines "
-                "with LF"
+                f"is not CSV ({str(error).partition(' - ')[0]}); quote values with double quotes, double a quote "
+                "inside one, and end lines with LF, not with CR alone (a program saves so as CSV UTF-8)"
             )
             if "unexpected end of data" in str(error):
                 problem = "a quote that opens in this row is never closed; close it, or double it"

@@ -115,7 +115,7 @@ class JudgeStudy:
         flips: task, and whether the orders differ, of each pair that was judged in both.
         person_labels: the label of each named person, for responses that were judged.
         traits: names of responses by what they are of: their `agent`, and the `domain` of their task.
-        shares: number of labels between 0 and 1, which are shares of people if the judge decides.
+        shares: number of labels between 0 and 1 on such a scale, which are shares of people if the judge decides.
         ceiling: how often a person is expected to give the true label, by the consensus of all; None without one.
     """
 
@@ -588,7 +588,9 @@ def _join_judge_labels(
             if judged.choices
         ],
         ceiling=ceiling,
-        shares=sum(0.0 < value < 1.0 for value in label_values) if has_binary_labels else 0,
+        shares=0
+        if is_pair_judgement or (low, high) != UNIT_SCALE
+        else sum(0.0 < value < 1.0 for value in label_values),
         person_labels=[] if is_compared_by_rank else person_labels,
         traits=run.traits,
         is_compared_by_rank=is_compared_by_rank,

@@ -953,6 +953,15 @@ def describe_left_out_labels(judges: FigureRows) -> Iterator[str]:
             yield f"{judge['name']}: of the labelled, {labelled_count} = {count_text}"
 
 
+_SHARES_EFFECT_BY_SCALE = {
+    "binary": "taken as shares of people: above 0.5 as 1, below as 0, and 0.5 as a tie, left out",
+    "ordered": (
+        "so that all labels are compared with its score as numbers, and none with its decision (no accuracy, TPR and "
+        "TNR); leave these out to have them"
+    ),
+}
+
+
 def _notes(judges: FigureRows, tasks: int) -> Iterator[str]:
     for judge in judges:
         if judge["scale"] == "ranks":
@@ -961,11 +970,9 @@ def _notes(judges: FigureRows, tasks: int) -> Iterator[str]:
                 f"{judge['name']}: labels go from {low:g} to {high:g}, and its scores have another "
                 "scale; only their order is compared, by Spearman's rank correlation"
             )
-        if judge["shares"]:
-            yield (
-                f"{judge['name']}: labels between 0 and 1: {judge['shares']}, taken as shares of "
-                "people: above 0.5 as 1, below as 0, and 0.5 as a tie, left out"
-            )
+        elif judge["shares"]:
+            effect = _SHARES_EFFECT_BY_SCALE[judge["scale"]]
+            yield f"{judge['name']}: labels between 0 and 1: {judge['shares']}, {effect}"
     reasons = {judge["alternative_annotator"].why.partition(";")[0] for judge in judges}
     if "" not in reasons:
         reason = "; ".join(sorted(reasons))

@@ -17,8 +17,7 @@ from jurygraph.messages import join_names
 from jurygraph.runs.run import Run
 from jurygraph.schema.rating import Label, format_label
 from jurygraph.schema.task import chat_to_prompt_text
-from jurygraph.sources.label_words import has_words, to_class_value
-from jurygraph.sources.ratings import parse_target_cell
+from jurygraph.sources.label_words import find_decision_class, has_words, to_class_value
 from jurygraph.studies.adjudication import SavedConsensus
 from jurygraph.studies.consensus import compare_agents, list_confusions, name_likeliest_classes
 from jurygraph.studies.fitted_consensus import FittedConsensus, describe_items
@@ -523,9 +522,9 @@ def format_judgement(judgement: Judgement, fit: FittedConsensus) -> Label:
 
 def _find_class(judgement: Judgement, classes: Sequence[Label]) -> Label:
     """Return the class at the place of a judge's answer on its scale, half way between two the higher one."""
-    decisions = [parse_target_cell(format_label(label)) for label in classes]
-    if judgement.decision is not None and sorted(map(str, decisions)) == ["False", "True"]:
-        return classes[decisions.index(bool(judgement.decision))]
+    decision_class: Label | None = find_decision_class(judgement.decision, classes)
+    if decision_class is not None:
+        return decision_class
     place = _place_on_scale(judgement, len(classes))
     return classes[math.floor(place * (len(classes) - 1) + 0.5)]
 

@@ -19,11 +19,14 @@ from jurygraph.messages import (
 )
 from jurygraph.schema.rating import Label, Vote, format_label
 from jurygraph.sources.label_words import (
+    DECISION_PAIRS,
     LABEL_FIELDS,
+    fold_word,
     has_words,
     is_number_scale,
     parse_scale,
     read_class,
+    read_decision,
     to_class_value,
 )
 from jurygraph.sources.ratings import (
@@ -133,7 +136,8 @@ def collect_votes(
         files: read as one; a file without groups has those that its items have in the others.
         dimension: the dimension to select if there are several.
         classes: all labels, from low to high; text that writes a number is that number. Without them labels must be
-            numbers, or, where no vote names an agent, words, and the classes are those that occur.
+            numbers, or, where no vote names an agent, words, and the classes are those that occur; decisions, such as
+            yes and TRUE, are one pair of classes (`_order_decisions`).
         gold: known classes of items, by their keys.
 
     Raises:
@@ -154,7 +158,7 @@ def collect_votes(
     has_class_order = (
         bool(classes)
         or agent is not None
-        or bool(_order_decisions(map(to_class_value, found)))
+        or bool(_order_decisions(found))
         or not all(isinstance(to_class_value(label), str) for label in found)
     )
     scale = parse_scale(classes) if classes else _classes_in_votes(votes, has_class_order)
@@ -171,7 +175,7 @@ def collect_votes(
             spelling_in_file = label
             label = _label_to_scale_class(label, scale, located_vote.label_location)
             if to_class_value(spelling_in_file) != label:
-                spelling_change_counts[f"{quote(str(spelling_in_file))} as {label}"] += 1
+                spelling_change_counts[f"{quote(format_label(spelling_in_file))} as {label}"] += 1
         labels.append(label)
     prompt = _require_complete_column(votes, "group")
     _refuse_ambiguous_item_keys(votes)
@@ -288,9 +292,9 @@ def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> S
     texts = [located_vote for located_vote in votes if isinstance(located_vote.vote.label, str)]
     labels = [to_class_value(vote.label) for _, _, vote in votes if vote.label is not None]
     decisions = _order_decisions(labels)
-    if decisions:
+    if len(decisions) > 1:
         return decisions
-    if has_class_order and texts:
+    if has_class_order and texts and not decisions:
         # a slip rather than a number that is written as text, or a decision such as yes
         odd = max(texts, key=lambda text: isinstance(parse_target_cell(str(text.vote.label)), str))
         problem = "and only numbers have an order by themselves; write a number"
@@ -303,7 +307,7 @@ def _classes_in_votes(votes: Sequence[_LocatedVote], has_class_order: bool) -> S
             f"{odd.label_location}: is {quote(format_label(label))}, {problem}, or name all labels from low to high "
             f"with --classes {_name_question(votes)}LOWEST,…,HIGHEST"
         )
-    classes = sorted(list_spellings(labels))
+    classes = decisions or sorted(list_spellings(labels))
     class_count = len(classes)
     if class_count == 1:
         raise InputError(
@@ -330,14 +334,21 @@ def list_spellings(labels: Iterable[Label]) -> list[Any]:
     return list(spelling_by_class.values())
 
 
-def _order_decisions(labels: Iterable[Label]) -> Sequence[Any]:
-    """Return labels that are two words of a decision, such as no and yes, the one that declines first; else none."""
-    words = list_spellings(labels)
-    decisions = {parse_target_cell(str(word)): word for word in words}
-    are_words = all(isinstance(word, str) for word in words)
-    if len(words) != 2 or not are_words or decisions.keys() != {False, True}:
+def _order_decisions(labels: Sequence[Label]) -> Sequence[Any]:
+    """Return labels that are words of a decision, such as no and yes, as classes, the one that declines first; else
+    none.
+
+    In several spellings, or with 1 and 0 among them, they are the commonest pair, or the one of it that all mean.
+    """
+    words = list_spellings(map(to_class_value, labels))
+    word_by_decision = {read_decision(word): word for word in words}
+    if len(words) < 2 or None in word_by_decision or not has_words(words):
         return ()
-    return decisions[False], decisions[True]
+    if len(words) == len(word_by_decision) and {0, 1}.isdisjoint(words):
+        return word_by_decision[False], word_by_decision[True]
+    counts = Counter(fold_word(str(label)) for label in labels)
+    pair = max(DECISION_PAIRS, key=lambda names: sum(counts[name] for name in names))
+    return [name for name in pair if read_decision(name) in word_by_decision]
 
 
 def _name_groups(votes: Sequence[_LocatedVote]) -> Iterator[_LocatedVote]:

@@ -125,7 +125,11 @@ BAD = [
     ),
     (
         "evaluators: [a]\n1: b",
-        "line 2: 1 is not text, as a key must be (a decimal number has a point); put it in quotes",
+        "line 2: 1 is not text, as a key must be; put it in quotes",
+    ),
+    (
+        "evaluators: [a]\nreward: {a: 2,5}",
+        "line 2, key reward.a: is '2,5', with a decimal comma; write 2.5",
     ),
     (
         "evaluators: !!python/object/apply:os.system ['true']",

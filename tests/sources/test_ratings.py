@@ -265,6 +265,7 @@ def test_people_write_decisions_as_words(tmp_path: Path) -> None:
         ((False, False), [0.0, 0.0]),
         (("pass", "fail", "n/a", ""), [1.0, 0.0, None, None]),
         ((0, 3, "n/a", None), [0.0, 3.0, None, None]),
+        (("yes", True, 1, "Not  met", 0), [1.0, 1.0, 1.0, 0.0, 0.0]),
     ],
 )
 def test_scores_are_decisions_in_json_as_in_csv(
@@ -286,7 +287,7 @@ def test_decisions_of_one_dimension_are_scores_beside_the_numbers_of_another(
 
 
 def test_the_score_is_refused_that_is_no_number_among_numbers(tmp_path: Path) -> None:
-    rows = [{"item": f"i{n}", "reviewer": "ann", "score": cell} for n, cell in enumerate((0, True))]
+    rows = [{"item": f"i{n}", "reviewer": "ann", "score": cell} for n, cell in enumerate((2, True))]
     assert "line 2 (i1, ann), field score: is true; write a number" in refusal(
         table(tmp_path / "r.jsonl", *rows)
     )
@@ -416,8 +417,8 @@ SAME = "has the columns 'label' and 'score', which say the same; keep one, or sa
         ),
         (
             "r.csv",
-            "item,annotator,label\na,b,true\nc,b,3\n",
-            "line 2 (a, b), field label: is true; write a number",
+            "item,annotator,label\na,b,yes\nc,b,3\n",
+            "line 2 (a, b), field label: is 'yes'; write a number",
         ),
         (
             "r.jsonl",

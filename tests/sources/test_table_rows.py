@@ -142,6 +142,7 @@ def test_files_of_another_form_are_named_as_what_they_are(tmp_path: Path) -> Non
         ("n,m\n1,2\n".encode("utf-16"), "is UTF-16; save the file as UTF-8"),
         (b"PK\x03\x04", "is a zip archive, as Excel's files are; name an Excel file .xlsx"),
         (b"PAR1", "is Parquet; name it .parquet"),
+        (b"\xef\xbb\xbf<!doctype html>\n<p>", "begins with <, as HTML does; export it as CSV"),
     ):
         with pytest.raises(InputError, match=problem):
             rows(write(tmp_path / "t.csv", content))
@@ -175,7 +176,7 @@ BAD_CSV = [
         2,
         "a quote that opens in this row ends in line 4, with text after",
     ),
-    ("n,m\r1,2\r", 1, "is not CSV (new-line character seen in unquoted field"),
+    ("n,m\r1,2\r", 1, "is not CSV (new-line character seen in unquoted field); quote values"),
     (b"n\n" + b"x\n" * 20_000 + b"\xe9\n", 20_002, "byte 1 (0xe9) is not UTF-8"),
 ]
 

@@ -141,12 +141,15 @@ def test_a_label_between_0_and_1_beside_a_judge_that_decides_is_a_share_of_peopl
     assert (study.has_binary_labels, study.shares, study.left_out) == (True, 3, {"tied": 1})
     (note, *_) = [note for note in report([study]).notes if "shares of people" in note]
     assert "q: labels between 0 and 1: 3" in note
-    # a judge that gives shares itself is compared with them
+    # a judge that gives shares itself is compared with them, and with 0 and 1 beside them
     graded = judgements({"a": 0.7, "b": 0.2})
+    people = [("a", 0.5), ("b", 0.0)]
     (study,) = join_labels_with_judgements(
-        [graded], labels(*(JudgedLabel(id=name, target=0.5) for name in "ab"))
+        [graded], labels(*(JudgedLabel(id=name, target=share) for name, share in people))
     )
     assert not study.has_binary_labels
+    (note,) = [note for note in report([study]).notes if "labels between 0 and 1" in note]
+    assert "q: labels between 0 and 1: 1, so that all labels are compared with its score" in note
 
 
 def test_labels_on_another_scale_than_the_judges_are_compared_by_their_order() -> None:

@@ -49,7 +49,7 @@ from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.rating import Vote, format_label
 from jurygraph.sources.file_rows import FileRows, NameByField
 from jurygraph.sources.files import TextFile
-from jurygraph.sources.label_words import is_negative
+from jurygraph.sources.label_words import is_negative, read_decision
 from jurygraph.sources.people import PeopleChoice
 from jurygraph.sources.ratings import NO_LABEL_DESCRIPTION, is_no_label
 from jurygraph.sources.sheets import SheetVote
@@ -322,12 +322,18 @@ def _print_label_counts(counts: Mapping[str, int], votes: Sequence[Vote]) -> Non
 def _refuse_odd_labels(votes: Iterable[Vote], scale: str | None) -> None:
     """Raise `InputError` for words among numbers, and for numbers off the scale, or without one unlike all others.
 
-    Words make classes of what was a scale, and the others move every figure. A `scale` is "LOWEST,HIGHEST".
+    Words make classes of what was a scale, but for yes among 1 and 0, and the others move every figure. A `scale` is
+    "LOWEST,HIGHEST".
     """
     problems = []
     for labels in group_by(votes, attrgetter("dimension")).values():
         words = [vote for vote in labels if isinstance(vote.label, str)]
         numbers = [vote for vote in labels if not isinstance(vote.label, str)]
+        min_labels_per_word = _MIN_LABELS_PER_WORD
+        if None not in {read_decision(vote.label) for vote in labels}:
+            words = []  # yes and 1 are one class
+        elif numbers and {read_decision(vote.label) for vote in words} != {None}:
+            min_labels_per_word = 1  # no scale has both yes and 5
         values: list[Any] = [vote.label for vote in numbers]
         odd_values: Collection[Any]
         fractions = [vote for vote in numbers if vote.label and vote.label % 1]
@@ -339,7 +345,7 @@ def _refuse_odd_labels(votes: Iterable[Vote], scale: str | None) -> None:
             lowest, highest = _parse_scale(scale)
             odd_values = {value for value in values if not lowest <= value <= highest}
         for finding, odd_votes, min_labels in (
-            ("words among numbers, without a place on the scale", words, _MIN_LABELS_PER_WORD),
+            ("words among numbers, without a place on the scale", words, min_labels_per_word),
             ("fractions among whole numbers", fractions, _MIN_LABELS_PER_FRACTION),
             (number_finding, [vote for vote in numbers if vote.label in odd_values], 1),
         ):

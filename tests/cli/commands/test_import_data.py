@@ -359,6 +359,22 @@ def test_a_label_unlike_all_others_is_refused_with_its_place(run: Command, tmp_p
     assert "--scale: there is no 'tenth'; did you mean tenths?" in refused.err
 
 
+def test_words_for_a_decision_are_refused_among_other_numbers_and_one_pair_with_1_and_0(
+    run: Command, tmp_path: Path
+) -> None:
+    table = tmp_path / "wide.csv"
+    command = ("import", "wide", "wide.csv", "--rater-columns", "ann,bo", "--out", "r.jsonl")
+    table.write_text("item,ann,bo\ni1,yes,no\ni2,1,0\ni3,TRUE,5\n")
+    refused = run(*command)
+    assert refused.code == 2
+    assert refused.err.startswith("error: words among numbers, without a place on the scale: 'yes'")
+    table.write_text("item,ann,bo\ni1,yes,1\ni2,1,0\ni3,0,0\ni4,1,1\ni5,1,1\n")
+    assert run(*command).code == 0
+    ended = run("consensus", "r.jsonl")
+    assert "4 of 5 items with two labels or more are unanimous (80.0%)" in ended.out
+    assert "in another spelling: '0' as no (3), '1' as yes (6)\n" in ended.err
+
+
 def test_a_wide_table_counts_labels_and_says_what_was_pasted_twice(
     run: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -115,6 +115,52 @@ def test_words_without_agents_are_sorted_classes_without_an_order_in_their_commo
     assert (ordered.has_order, ordered.spelling_change_counts) == (True, {"'Bug' as bug": 1})
 
 
+@all_rows(
+    "labels, classes, respelt",
+    [
+        (
+            ["yes", "no", "TRUE", "FALSE", "yes"],
+            ["no", "yes"],
+            {"'TRUE' as yes": 1, "'FALSE' as no": 1},
+        ),
+        (
+            ["Pass", "fail", "yes", "fail"],
+            ["fail", "pass"],
+            {"'Pass' as pass": 1, "'yes' as pass": 1},
+        ),
+        (["not met", "met", 1.0, 0.0], ["not met", "met"], {"'1' as met": 1, "'0' as not met": 1}),
+        (["yes", "0"], ["no", "yes"], {"'0' as no": 1}),
+        # with one spelling of each, classes are what people write
+        (["failed", "Pass", "pass", "pass"], ["failed", "pass"], {"'Pass' as pass": 1}),
+        ([0.0, 1.0], [0, 1], {}),
+        (["yes", "TRUE", "unclear"], ["TRUE", "unclear", "yes"], {}),
+    ],
+)
+def test_words_and_numbers_that_say_the_same_decision_are_one_pair_of_classes_and_that_is_counted(
+    labels: Sequence[Any], classes: Sequence[Any], respelt: Mapping[str, int]
+) -> None:
+    file = votes_file(*(("a", f"x{place}", label) for place, label in enumerate(labels)))
+    ballots = collect_votes([file], gold=gold_label("a", labels[0]))
+    assert (list(ballots.classes), ballots.spelling_change_counts) == (classes, respelt)
+    assert set(ballots.label) <= set(classes)
+    assert ballots.gold == {"a": ballots.label[0]}
+
+
+def test_a_named_pair_of_classes_takes_other_words_for_a_decision_and_a_longer_scale_does_not() -> (
+    None
+):
+    file = votes_file(("a", "x", "TRUE"), ("a", "y", 0.0), ("b", "x", "pass"))
+    for classes in (["no", "yes"], ["0", "1"], ["fail", "pass"]):
+        ballots = collect_votes([file], classes=classes, gold=gold_label("a", "y"))
+        low, high = ballots.classes
+        assert (ballots.label, ballots.gold) == ([high, low, high], {"a": high})
+    for longer in (["no", "unclear", "yes"], ["1", "2", "3"]):
+        with pytest.raises(InputError, match="is the text 'TRUE', which is off the scale"):
+            collect_votes([file], classes=longer)
+    with pytest.raises(InputError, match="every label is yes, and there is nothing to tell apart"):
+        collect_votes([votes_file(("a", "x", "yes"), ("a", "y", "TRUE"))])
+
+
 def test_the_requested_dimension_is_selected() -> None:
     found = collect_votes(
         [votes_file(*TWO, ("b", "x", 1.0), dimension=["tone", "tone", "form"])], dimension="tone"
