@@ -20,7 +20,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import suggest_known_name
 from jurygraph.viewer.index import RunIndex
 from jurygraph.views.agents import NO_AGENT_LABEL
-from jurygraph.views.rewards import ResponseSelection
+from jurygraph.views.rewards import ResponseSelection, find_question_id
 
 ROWS_PER_PAGE = 50
 NO_FAILURE_LABEL = "(too little judged, no failed verdict)"
@@ -44,6 +44,7 @@ _SQL_BY_COLUMN = {
     "agent": "agents.name",
     "status": "responses.status || iif(responses.gates <> '', ', gated', '')",
     "reward": "responses.reward",
+    "best": "responses.best",
     "coverage": "responses.coverage",
     "failed": "responses.failed",
     "unsupported": "responses.unsupported",
@@ -374,8 +375,11 @@ def _fill_in_number(
     columns = list(_SQL_BY_COLUMN)
     for kind, sql in sql_by_kind.items():
         numbers = index.names(kind)
-        if column in numbers:
-            return sql.format(number=numbers[column], **texts)
+        name = column
+        if kind == "question":
+            name = find_question_id(column.removeprefix("question."), numbers)
+        if name in numbers:
+            return sql.format(number=numbers[name], **texts)
         columns += numbers
     raise InputError(f"there is no column {column!r}; {suggest_known_name(column, columns)}")
 

@@ -173,6 +173,8 @@ def test_a_selection_is_of_words_agents_and_failures(letters: Path) -> None:
         index.update()
         assert names(index, search="quixotic") == ["bob/1"]
         assert names(index, search="Write bob") == ["bob/0", "bob/1"]
+        for condition in ("question.polite>0.5", "best>0.5 and polite>0.5"):
+            assert read_table_page(index, TableQuery(where=[condition])).total == 1
         excerpts = {"": ("", "", "", "quixotic"), "QUIXOTIC": ("", "", "quixotic", "")}
         excerpts["bob"] = ("query", "Write to ", "bob", f". {HOSTILE}")
         for search, excerpt in excerpts.items():
