@@ -186,6 +186,16 @@ def test_a_selection_is_of_words_agents_and_failures(letters: Path) -> None:
         assert names(index, failure=failure) == ["bob/1"]
 
 
+def test_a_word_that_is_written_without_a_space_after_it_is_found(tmp_path: Path) -> None:
+    record(tmp_path / "run", {"ja": ("はい。日本語です", "日本", "arts")})
+    with closing(Run.open(tmp_path / "run")) as run, closing(RunIndex(run)) as index:
+        index.update()
+        for search, found in {"日本": ["ja/0", "ja/1"], "日本語": ["ja/0"], "art": []}.items():
+            assert names(index, search=search) == found
+        (row,) = read_table_page(index, TableQuery(search="日本語")).rows
+        assert row.excerpt == ("", "はい。", "日本語", "です")
+
+
 def test_a_response_that_failed_without_a_failed_verdict_is_among_the_failures(
     tmp_path: Path,
 ) -> None:
