@@ -146,13 +146,30 @@ def collect_decision_methods(run: Run) -> DecisionMethods:
                 rubrics.append({(name, use.signed_weight) for name, use in spec.inputs.items()})
     names = {name for rubric in rubrics for name, _ in rubric}
     shared_criteria = set.intersection(*rubrics) if rubrics else set()
-    # a dot in a setting's name would lead to a field of it
-    criteria = {name: weight for name, weight in sorted(shared_criteria) if "." not in name}
+    criteria = {name: weight for name, weight in sorted(shared_criteria) if is_settable_name(name)}
     if len(criteria) > _MAX_CRITERIA_VARIED:
         criteria = {}
     return DecisionMethods(
         combiners=frozenset(combiners), criteria=criteria, others=len(names) - len(criteria)
     )
+
+
+def describe_untried_weights(config: Config, decided_by: DecisionMethods) -> list[str]:
+    """Return notes on the weights that `list_settings` leaves out, of criteria and of components."""
+    notes = []
+    if decided_by.others:
+        notes.append(
+            f"not tried: {format_count(decided_by.others, 'weight')} of criteria, since they are many, not alike in "
+            "all tasks, or have `.` or `=` in their names: `rescore --set criteria.NAME.weight=W`, or `criteria` as a "
+            "whole"
+        )
+    components = [name for name in config.reward if not is_settable_name(name)]
+    if components:
+        notes.append(
+            f"not tried: the weight of {join_names(components)}, since `--set` takes no name with `.` or `=`; "
+            "it takes `reward` as a whole"
+        )
+    return notes
 
 
 def list_settings(config: Config, decided_by: DecisionMethods) -> Iterator[TriedSetting]:
@@ -162,7 +179,7 @@ def list_settings(config: Config, decided_by: DecisionMethods) -> Iterator[Tried
     names = {combiner for _, combiner in combiners}
     weighted_component_names = [name for name, weight in config.reward.items() if weight]
     for name, weight in config.reward.items():
-        if weighted_component_names == [name]:
+        if weighted_component_names == [name] or not is_settable_name(name):
             continue  # a reward needs a weight, and the only one that counts decides no order
         max_value = max(5.0, 4.0 * abs(weight))
         yield _number_setting(f"reward.{name}", f"weight of {name}", weight, -max_value, max_value)
@@ -212,6 +229,11 @@ def list_settings(config: Config, decided_by: DecisionMethods) -> Iterator[Tried
 
 
 _RUBRIC_AGGREGATION_NAMES = ("flat", "gear", "hard-local", "hard-transitive")
+
+
+def is_settable_name(name: str) -> bool:
+    """Return whether `--set` can lead to a field of this name: a dot would go on to a field of it."""
+    return not {".", "="} & set(name)
 
 
 def _number_setting(key: str, label: str, value: float, low: float, high: float) -> TriedSetting:
@@ -560,7 +582,7 @@ def measure_ranking(
             ),
         ],
         [
-            *_notes(figures, decided_by.others, ranker),
+            *_notes(figures, describe_untried_weights(config, decided_by), ranker),
             *untold_notes,
             *([warning] if warning else []),
             *notes_on_similar_names(ranker.agents),
@@ -658,7 +680,7 @@ def _agent_name(row: Figures) -> str:
     return agent_label(row["agent"])
 
 
-def _notes(figures: Figures, others: int, ranker: AgentRanker) -> Iterator[str]:
+def _notes(figures: Figures, untried: Sequence[str], ranker: AgentRanker) -> Iterator[str]:
     yield (
         "settings were searched one at a time, from today's value outwards in steps that double, from 1/64 of it on, "
         "then between them. Two turns between two steps are missed, and so are changes of several settings at once; "
@@ -666,12 +688,7 @@ def _notes(figures: Figures, others: int, ranker: AgentRanker) -> Iterator[str]:
         "threshold is moved, and 0 takes it away), and response gates "
         "(`safety.gates`): what they stop, no judge has read, as `score --branch` lets it"
     )
-    if others:
-        yield (
-            f"not searched, {format_count(others, 'weight')} of criteria, since they are many, or "
-            f"not alike in all tasks: jurygraph rescore {ranker.run.folder} --out NEW --set "
-            "criteria.NAME.weight=W"
-        )
+    yield from untried
     differences = len(figures["pairs"]) + len(figures["gaps"])
     if differences > 1:
         yield f"the intervals of the {differences} differences hold together with 95 %"

@@ -20,7 +20,11 @@ from jurygraph.inference.sign_flips import holm
 from jurygraph.messages import escape_hidden_characters
 from jurygraph.schema import FrozenModel
 
-_MARKDOWN_ESCAPES = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|#"})
+_MARKDOWN_ESCAPES = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|#~&"})
+_GITHUB_REFERENCE_PATTERN = re.compile(
+    r"(?<=@)|(?<=#)(?=\d)|(?<=GH-)|(?<=:)(?=//)|(?<=www)(?=[.])", re.I
+)
+"""Where a mention, the number of an issue or a link begins, which no backslash keeps GitHub from making one of."""
 
 
 MAX_COLUMNS = 12
@@ -353,7 +357,7 @@ def omission_notes(left_out: Mapping[str, int], prefix: str = "") -> Iterator[st
 
 
 def _table_lines(table: ReportTable) -> Iterator[str]:
-    yield _format_markdown_row(table.header)
+    yield _format_markdown_row(map(_escape_markdown, table.header))
     yield _format_markdown_row(
         "---" if index < table.left else "---:" for index in range(len(table.header))
     )
@@ -367,4 +371,5 @@ def _format_markdown_row(cells: Iterable[str]) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    return escape_hidden_characters(text).translate(_MARKDOWN_ESCAPES)
+    escaped_text = escape_hidden_characters(text).translate(_MARKDOWN_ESCAPES)
+    return _GITHUB_REFERENCE_PATTERN.sub("&#8203;", escaped_text)  # a space without width

@@ -25,6 +25,7 @@ from jurygraph.studies.ranking import (
     DecisionMethods,
     TriedSetting,
     collect_decision_methods,
+    describe_untried_weights,
     find_rank_swaps,
     list_settings,
     measure_ranking,
@@ -97,6 +98,11 @@ class DisplayedRun:
     def setting_controls(self) -> list[TriedSetting]:
         """The settings that pages let try."""
         return list(list_settings(self.run.config, self.decided))
+
+    @property
+    def untried_weights(self) -> list[str]:
+        """Notes on weights that pages do not let try."""
+        return describe_untried_weights(self.run.config, self.decided)
 
     @property
     def name(self) -> str:

@@ -1,6 +1,7 @@
 """Numbers and texts as the pages show them, and the shapes of their drawings, without markup."""
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -286,6 +287,15 @@ def say_once(reason: str, told: dict[str, bool]) -> str:
     return "; ".join(clauses)
 
 
+def split_long_runs(text: str) -> list[str]:
+    """Return a text cut after each 100 characters without a space, where a page lets a line break.
+
+    To lay out one such run in narrow lines takes a browser the square of its length.
+    """
+    return list(filter(None, _LONG_RUN_PATTERN.split(text)))
+
+
+_LONG_RUN_PATTERN = re.compile(r"(\S{100})(?=\S)")
 _MAX_CLAUSE_REPEATED = 40
 """Characters of a clause that is as quickly read again as a reference to it."""
 TEMPLATE_FILTERS: Mapping[str, Callable[..., str | float | list[str]]] = {
@@ -307,6 +317,7 @@ TEMPLATE_FILTERS: Mapping[str, Callable[..., str | float | list[str]]] = {
     "unscored": describe_failure,
     "visible": escape_hidden_characters,
     "lines": escape_multiline_text,
+    "pieces": split_long_runs,
     "message_text": message_text,
     "shorten": shorten,
     "shell": shell_quote,

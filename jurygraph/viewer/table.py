@@ -20,7 +20,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import suggest_known_name
 from jurygraph.viewer.index import RunIndex
 from jurygraph.views.agents import NO_AGENT_LABEL
-from jurygraph.views.rewards import ResponseSelection
+from jurygraph.views.rewards import ResponseSelection, find_question_id
 
 ROWS_PER_PAGE = 50
 NO_FAILURE_LABEL = "(too little judged, no failed verdict)"
@@ -44,6 +44,7 @@ _SQL_BY_COLUMN = {
     "agent": "agents.name",
     "status": "responses.status || iif(responses.gates <> '', ', gated', '')",
     "reward": "responses.reward",
+    "best": "responses.best",
     "coverage": "responses.coverage",
     "failed": "responses.failed",
     "unsupported": "responses.unsupported",
@@ -296,9 +297,12 @@ def _read_rows(
 
 def _find_excerpt(texts: Mapping[str, str], search: str) -> TextExcerpt:
     """Return the first hit, or how the response begins where it is found by an id or in another spelling."""
-    words = "|".join(_SEARCH_WORD_PATTERN.findall(normalize("NFC", search)))
+    words = "|".join(
+        word if _is_unspaced(word) else rf"{word}\b"
+        for word in _SEARCH_WORD_PATTERN.findall(normalize("NFC", search))
+    )
     for source, text in texts.items() if words else ():
-        hit = re.search(rf"(?i)\b({words})\b(.*)", text)
+        hit = re.search(rf"(?i)\b({words})(.*)", text)
         if hit is not None:
             return TextExcerpt(source, text[: hit.start()][-_MAX_EXCERPT_START:], hit[1], hit[2])
     return TextExcerpt("", "", "", texts[""])
@@ -374,8 +378,11 @@ def _fill_in_number(
     columns = list(_SQL_BY_COLUMN)
     for kind, sql in sql_by_kind.items():
         numbers = index.names(kind)
-        if column in numbers:
-            return sql.format(number=numbers[column], **texts)
+        name = column
+        if kind == "question":
+            name = find_question_id(column.removeprefix("question."), numbers)
+        if name in numbers:
+            return sql.format(number=numbers[name], **texts)
         columns += numbers
     raise InputError(f"there is no column {column!r}; {suggest_known_name(column, columns)}")
 
@@ -439,8 +446,20 @@ def _search_condition(index: RunIndex, search_text: str) -> tuple[str, Sequence[
     values = [search_text] * 2
     if words:
         condition = f"{_HAS_WORDS_SQL} OR {condition}"
-        values = [" ".join(f'"{word}"' for word in words)] * 2 + values
+        terms = [f'"{word}"{"*" * _is_unspaced(word)}' for word in words]
+        values = [" ".join(terms)] * 2 + values
     return f"({condition})", values
+
+
+def _is_unspaced(word: str) -> bool:
+    """Return whether a word ends in Chinese, Japanese or Thai: without spaces, the index has it with what follows.
+
+    Such a word is found where a line or a clause begins with it; in its midst the index, which has no more, has none.
+    """
+    return _UNSPACED_CHARACTER_PATTERN.match(word[-1]) is not None
+
+
+_UNSPACED_CHARACTER_PATTERN = re.compile("[\u0e00-\u0eff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
 
 def _page_start_condition(query: TableQuery) -> tuple[str, list[Any]]:

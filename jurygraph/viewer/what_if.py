@@ -11,6 +11,7 @@ from multidict import MultiMapping
 from pydantic import Field, TypeAdapter, ValidationError
 
 from jurygraph.decision.decide import compute_rewards
+from jurygraph.decision.recipe import check_recipe
 from jurygraph.errors import InputError
 from jurygraph.explanation import Explanation
 from jurygraph.explanation.changes import distinct_verdicts, revise
@@ -92,6 +93,7 @@ class WhatIfChanges:
         """Return the config of a run with the settings. Raises `ConfigError` and `InputError` as `rescore` does."""
         config = apply_settings(run.config, self.settings)
         refuse_changed_questions(run, config)
+        check_recipe(config, run.header.evaluators)
         if config.criteria.keys() - run.config.criteria.keys():
             refuse_unknown_member_names(run, config, list(run.decisions()))
         return config

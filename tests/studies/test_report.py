@@ -98,6 +98,19 @@ def test_markdown_has_the_command_the_tables_and_the_notes_and_texts_add_no_mark
     ]
 
 
+def test_markdown_mentions_nobody_and_has_no_links() -> None:
+    text = "@agent0 &#64;b ~no~ #12 GH-12 https://evil.example www.evil.example"
+    page = Report({}, [text, ReportTable(("@agent1",), [["@agent2"]])]).to_markdown()
+    assert page.splitlines() == [
+        r"@&#8203;agent0 \&\#&#8203;64;b \~no\~ \#&#8203;12 GH-&#8203;12 https:&#8203;//evil.example "
+        "www&#8203;.evil.example",
+        "",
+        "| @&#8203;agent1 |",
+        "| --- |",
+        "| @&#8203;agent2 |",
+    ]
+
+
 def test_json_has_the_figures_alone_and_empty_tables_are_left_out() -> None:
     estimate = {"value": 0.5, "low": None, "high": None}
     assert MADE.to_json() == {"rates": RATES, "plot": [], "estimate": estimate}

@@ -173,6 +173,8 @@ def test_a_selection_is_of_words_agents_and_failures(letters: Path) -> None:
         index.update()
         assert names(index, search="quixotic") == ["bob/1"]
         assert names(index, search="Write bob") == ["bob/0", "bob/1"]
+        for condition in ("question.polite>0.5", "best>0.5 and polite>0.5"):
+            assert read_table_page(index, TableQuery(where=[condition])).total == 1
         excerpts = {"": ("", "", "", "quixotic"), "QUIXOTIC": ("", "", "quixotic", "")}
         excerpts["bob"] = ("query", "Write to ", "bob", f". {HOSTILE}")
         for search, excerpt in excerpts.items():
@@ -182,6 +184,16 @@ def test_a_selection_is_of_words_agents_and_failures(letters: Path) -> None:
         ((failure, count),) = filter_values_by_field(index)["failure"]
         assert count == 1
         assert names(index, failure=failure) == ["bob/1"]
+
+
+def test_a_word_that_is_written_without_a_space_after_it_is_found(tmp_path: Path) -> None:
+    record(tmp_path / "run", {"ja": ("はい。日本語です", "日本", "arts")})
+    with closing(Run.open(tmp_path / "run")) as run, closing(RunIndex(run)) as index:
+        index.update()
+        for search, found in {"日本": ["ja/0", "ja/1"], "日本語": ["ja/0"], "art": []}.items():
+            assert names(index, search=search) == found
+        (row,) = read_table_page(index, TableQuery(search="日本語")).rows
+        assert row.excerpt == ("", "はい。", "日本語", "です")
 
 
 def test_a_response_that_failed_without_a_failed_verdict_is_among_the_failures(

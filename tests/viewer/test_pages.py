@@ -376,7 +376,9 @@ def test_findings_without_a_quotation_are_listed_and_an_address_with_a_typo_is_r
     def kind(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
         if response.id == "sure":
             return jg.Verdict(score=1.0)
-        return jg.Verdict(score=0.25, met=False, unsupported="stands", reason=f"It is so. {says}]")
+        run = "A" * 250 if response.id == "vague" else ""
+        reason = f"It is so. {run}{says}]"
+        return jg.Verdict(score=0.25, met=False, unsupported="stands", reason=reason)
 
     with jg.Jury(evaluators=[kind], record=tmp_path / "run") as jury:
         answers = [jg.Response(id=name, text=name) for name in ("sure", "unsure", "vague")]
@@ -384,6 +386,7 @@ def test_findings_without_a_quotation_are_listed_and_an_address_with_a_typo_is_r
     addresses = ["status=unsupported", "xyzzy=1", "agnet=a", "sort=reward&token=x"]
     addresses = [f"/a/responses?{address}" for address in addresses] + ["/a/response?id=unsure"]
     addresses += ["/a/verdict?id=unsure&question=kind&quesion=x", "/a/?label.x=1"]
+    addresses.append("/a/verdict?id=vague&question=kind")
     listed, unknown, typo, known, page, *others = browser.open_all(addresses, tmp_path / "run")
     found = re.findall(r'question=kind">kind</a>: ([^<]*)<', html.unescape(listed))
     assert found == ["the judge says met, and quotes 'Ja'"] * 2
@@ -394,6 +397,8 @@ def test_findings_without_a_quotation_are_listed_and_an_address_with_a_typo_is_r
     assert "3 responses" in known
     told: dict[str, bool] = {}
     fact = "it cannot be shown, for the flight is in no list"
+    # a browser lays out a run of 200,000 characters in a minute and a half
+    assert f"so. <wbr>{'A' * 100}<wbr>{'A' * 100}<wbr>{'A' * 50}[" in others[2]
     reasons = [say_once(f"{name} is late; {fact}", told) for name in ("ann", "ben")]
     assert reasons == [f"ann is late; {fact}", "ben is late; as above"]
     # the reason is to be seen, and the sums when asked for

@@ -1,13 +1,15 @@
 """What a page decides again has the bits of `rescore`."""
 
+import html
 import json
 import math
 import random
 import re
+import shlex
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 from multidict import MultiDict
@@ -76,6 +78,46 @@ def test_a_page_names_all_that_was_changed(letters: Path, browser: Browser) -> N
     assert re.search(
         r"With 2 changes: <strong>0.7000</strong> instead of 0.\d+ .*>reset<", before_all
     )
+
+
+def test_printed_commands_are_quoted_and_names_that_no_setting_reaches_are_told(
+    browser: Browser, tmp_path: Path
+) -> None:
+    weights = {"it's; echo": 1.0, "$HOME": 0.5, "x=y": 0.25, "a.b": 0.25}
+    with jg.Jury(
+        evaluators=[polite],
+        components={name: {"inputs": {"a": {"verdicts_of": "polite"}}} for name in weights},
+        reward=weights,
+        record=tmp_path / "a run",
+    ) as jury:
+        answers = [jg.Response(id=text, agent=text, text=text) for text in ("please", "no")]
+        jury.score(jg.Task(id="t", query="Write."), answers)
+    settings = ["reward.it's; echo=2.0", "reward.$HOME=0.7"]
+    tried = urlencode([("set", setting) for setting in settings])
+    response, ranking, typo, zero = browser.open_all(
+        [
+            f"/a/response?id=no&{tried}",
+            f"/a/ranking?far=1&{tried}",
+            "/a/response?id=no&set=reward.nope%3D1",
+            f"/a/response?id=no&{urlencode([('set', f'reward={dict.fromkeys(weights, 0)}')])}",
+        ],
+        tmp_path / "a run",
+    )
+    options = [word for setting in settings for word in ("--set", setting)]
+    folder = str(tmp_path / "a run")
+    rescore_words = ["jurygraph", "rescore", folder, "--out", "NEW", *options]
+    for page, commands in (
+        (response, [rescore_words]),
+        (ranking, [["jurygraph", "study", "ranking", folder, *options], rescore_words]),
+    ):
+        printed = re.findall("<code>(jurygraph .*?)</code>", page)
+        assert [shlex.split(html.unescape(command)) for command in printed] == commands
+        assert "not tried: the weight of x=y, a.b, since" in page
+        assert 'data-setting="reward.$HOME"' in page
+        assert 'data-setting="reward.x=y"' not in page
+    # as `rescore` says it
+    assert "there is no component &#39;nope&#39;" in typo
+    assert "every weight is 0, so nothing would count" in zero
 
 
 def test_a_page_says_why_a_response_stays_without_a_reward(letters: Path, browser: Browser) -> None:

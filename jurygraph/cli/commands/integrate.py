@@ -6,6 +6,7 @@ from typing import Annotated
 from jurygraph.cli.commands.setup import create_folder_from_template
 from jurygraph.cli.options import argument, option
 from jurygraph.cli.render.text import print_message
+from jurygraph.messages import shell_quote
 
 
 def integrate(
@@ -31,5 +32,5 @@ def integrate(
         "jurygraph.integrations", "trainer", trainer, folder, common="common"
     )
     print_message(
-        f"next: jurygraph doctor --config {folder / 'jury.yaml'}, then read docs/training.md"
+        f"next: jurygraph doctor --config {shell_quote(folder / 'jury.yaml')}, then read docs/training.md"
     )

@@ -205,9 +205,10 @@ def refuse_changed_questions(run: Run, config: Config) -> None:
                 )
             if weight_key := _CRITERION_WEIGHT_KEY_PATTERN.fullmatch(key):
                 name = "NAME" if weight_key["name"].isdecimal() else weight_key["name"]
+                setting = f"criteria.{name}.{weight_key['field']}={format_value(new)}"
                 raise InputError(
                     f"{key} is part of a question, which re-scoring keeps; write "
-                    f"--set criteria.{name}.{weight_key['field']}={format_value(new)}"
+                    f"--set {shell_quote(setting)}"
                 )
             raise InputError(
                 f"{key} changes the questions, and re-scoring keeps them; {hint}: "
