@@ -492,6 +492,22 @@ def needed_count_for_difference(
     )
 
 
+def needed_count_without_misses(
+    difference: float, gap: float, count: int, most: int
+) -> int | None:
+    """Return how many, all hits, bring the end of `share_interval` within a difference of its value; None if `most`
+    would not.
+
+    `gap` is how far the end is with `count`, all hits, in the unit of the difference: that of κ has another than shares.
+    """
+
+    def end_of_misses(number: int) -> float:
+        return wilson(0.0, number, t_quantile(number - 1))[1]
+
+    size = gap / end_of_misses(count)
+    return find_least_count(lambda number: size * end_of_misses(number) <= difference, most)
+
+
 def _detectable_error_multiple(
     count: int, probability: float = 0.5 + CONFIDENCE_LEVEL / 2
 ) -> float:

@@ -53,6 +53,7 @@ from jurygraph.runs.workflows.deciding import PackedGroupVerdicts, VerdictTables
 from jurygraph.runs.workflows.rescoring import DECISION_CONFIG_KEYS
 from jurygraph.schema import Config
 from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
+from jurygraph.studies.alternative_annotator import SIGNIFICANCE_LEVEL
 from jurygraph.studies.changed_inputs import ChangedInputs
 from jurygraph.studies.compared_responses import (
     UNDECIDED_OUTCOME,
@@ -932,7 +933,11 @@ def _describe_certainty(figures: Figures) -> str:
     if low is None:
         return "no interval, so not certain"
     certainty = "not certain"
-    if not low <= 0.0 <= high:
+    p = figures["mean_delta_p"]
+    excludes_zero = not low <= 0.0 <= high
+    if excludes_zero != (p < SIGNIFICANCE_LEVEL):
+        certainty += f": p {_format_p(p)} in the sign-flip test"
+    elif excludes_zero:
         certainty = "certain"
         outcomes = figures["outcomes"]
         failed = sum(row["n"] for row in outcomes if "failed" in (row["before"], row["after"]))

@@ -137,6 +137,12 @@ class JudgeStudy:
     undecided: Sequence[LabelledJudgement] = ()
     is_fault: bool = False
 
+    @property
+    def span(self) -> float:
+        """Return the greatest distance of two values of the scale."""
+        lowest, highest = self.scale
+        return highest - lowest
+
     def turn_fault(self) -> "JudgeStudy":
         """Return the study of how far a fault is absent, where labels are not of it: values from the other end of the
         scale."""

@@ -30,7 +30,7 @@ from jurygraph.studies.judgements import (
     Judgement,
     RunJudgements,
 )
-from jurygraph.studies.report import Figures, IntervalCell, as_interval, group_by
+from jurygraph.studies.report import Figures, as_interval, group_by
 
 
 class JudgeScore(NamedTuple):
@@ -268,7 +268,8 @@ def _compare_answers(
     farther = mean_with_cluster_interval(gaps, cluster_numbers(tasks))
     gap = None
     if farther is not None:
-        gap = IntervalCell(farther.value, *bonferroni_interval(farther, judge_count))
+        ends = bonferroni_interval(farther, judge_count)
+        gap = as_interval(farther._replace(low=ends[0], high=ends[1]).within(-1.0, 1.0))
     return {
         "answers": len(scores),
         "undecided": undecided_count,

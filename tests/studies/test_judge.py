@@ -401,14 +401,25 @@ def test_accuracy_is_shown_by_agent_domain_and_thirds_of_length_wherever_there_a
         (
             [(1, 1)] * 41 + [(0, 0)] * 40 + [(1, 0)] * 10 + [(0, 1)] * 9,
             "q agrees with people more than guessing would: κ 0.62 (0.44 to 0.75), 100 labels. Whether it agrees well, "
-            "0.6 or more, cannot be told (0.62 (0.44 to 0.75)); it is about at this bar, and more labels alone will "
-            "not tell.",
+            "0.6 or more, cannot be told (0.62 (0.44 to 0.75)); it is about at this bar, and telling takes over 10 "
+            "times as many labels.",
         ),
         (
             [(1, 1), (0, 0), (1, 0), (0, 1)] * 9 + [(1, 1)],
             "q may be guessing: κ 0.03 (-0.30 to 0.35) of 37 labels, whose interval contains 0; more ",
         ),
         ([(1, 0), (0, 1)] * 20 + [(1, 1)], "q is further from people than guessing would be: κ -0"),
+        (
+            [(1, 1), (0, 0)],
+            "q may be guessing: κ 1.00 (-0.98 to 1.00) of 2 labels, whose interval contains 0; about 5 more would "
+            "tell, if all are like these labels. Of 1 that people call 1 it calls 1 so, and of 1 that they call 0 1. "
+            "Whether it is nearer to them than always saying 0 cannot be told (0.50 (-1.00 to 1.00) in accuracy).",
+        ),
+        (
+            [(1, 1), (0, 0)] * 6,
+            "q agrees with people more than guessing would: κ 1.00 (0.42 to 1.00), 12 labels. Whether it agrees well, "
+            "0.6 or more, cannot be told (1.00 (0.42 to 1.00)); about 6 more would tell, if all are like these labels.",
+        ),
         ([(1, 1), (0, 1)] * 20, "q gives all 40 labelled responses one answer"),
         ([(1, 1)], "q gives all 1 labelled responses one answer"),
     ],
