@@ -492,20 +492,16 @@ def needed_count_for_difference(
     )
 
 
-def needed_count_without_misses(
-    difference: float, gap: float, count: int, most: int
-) -> int | None:
-    """Return how many, all hits, bring the end of `share_interval` within a difference of its value; None if `most`
+def needed_count_without_misses(difference: float, gap: float, count: int, most: int) -> int | None:
+    """Return how many, all hits, bring the end of Wilson's interval within a difference of its value; None if `most`
     would not.
 
-    `gap` is how far the end is with `count`, all hits, in the unit of the difference: that of κ has another than shares.
+    `gap` is how far the end is with `count`, all hits, in the unit of the difference: κ is not in shares.
     """
-
-    def end_of_misses(number: int) -> float:
-        return wilson(0.0, number, t_quantile(number - 1))[1]
-
-    size = gap / end_of_misses(count)
-    return find_least_count(lambda number: size * end_of_misses(number) <= difference, most)
+    end = difference / gap * wilson(0.0, count, t_quantile(count - 1))[1]
+    return find_least_count(
+        lambda number: wilson(0.0, number, t_quantile(number - 1))[1] <= end, most
+    )
 
 
 def _detectable_error_multiple(

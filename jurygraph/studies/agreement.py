@@ -399,15 +399,13 @@ def _describe_pattern(figures: Figures) -> str:
         -1: "reviewers do not agree",
     }[side]
     conclusion = (
-        f"{subject}: {agree} well enough for tentative conclusions: alpha {format_cell(alpha, 2)}, which takes {MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS}."
+        f"{subject}: {agree} well enough for tentative conclusions: alpha {format_cell(alpha, 2)}, which takes "
+        f"{MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS}."
     )
     if side < 1 and side_of_bound(figures["jaccard_excess"], 0.0) == 1:
-        conclusion += " More than by chance they rate the same items high"
-        conclusion += (
-            ", and differ in how high they rate."
-            if any(row["shift"] for row in figures["reviewers"])
-            else "."
-        )
+        has_shift = any(row["shift"] for row in figures["reviewers"])
+        shift = ", and differ in how high they rate" if has_shift else ""
+        conclusion += f" More than by chance they rate the same items high{shift}."
     return conclusion
 
 

@@ -446,19 +446,18 @@ def _rate_figures(judge: Figures, judge_name: str, command: str) -> CertifiedFig
     """
     if judge["tpr"] is None and judge["tnr"] is None:
         return
-    good_count = round(judge["base_rates"]["people"] * judge["n"])
-    counts = {"tpr": good_count, "tnr": judge["n"] - good_count}
-    for rate, subject in (
-        ("tpr", f"of what people call 1 is 1 by {judge_name}"),
-        ("tnr", f"of what people call 0 is 0 by {judge_name}"),
+    positive_count = round(judge["base_rates"]["people"] * judge["n"])
+    for rate, answer, count in (
+        ("tpr", 1, positive_count),
+        ("tnr", 0, judge["n"] - positive_count),
     ):
         yield _certified_figure(
             f"{rate.upper()} of {judge_name}",
             judge[rate],
-            counts[rate],
+            count,
             command,
             why="no label is of these",
-            finding=f"{{}} {subject}",
+            finding=f"{{}} of what people call {answer} is {answer} by {judge_name}",
         )
 
 

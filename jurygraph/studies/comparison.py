@@ -930,13 +930,15 @@ def _describe_mean_change(figures: Figures) -> str:
 
 def _describe_certainty(figures: Figures) -> str:
     low, high = figures["mean_delta_low"], figures["mean_delta_high"]
-    if low is None:
-        return "no interval, so not certain"
-    certainty = "not certain"
     p = figures["mean_delta_p"]
+    is_significant = p < SIGNIFICANCE_LEVEL
+    test = f"p {_format_p(p)} in the sign-flip test"
+    if low is None:
+        return f"no interval, but {test}" if is_significant else "no interval, so not certain"
+    certainty = "not certain"
     excludes_zero = not low <= 0.0 <= high
-    if excludes_zero != (p < SIGNIFICANCE_LEVEL):
-        certainty += f": p {_format_p(p)} in the sign-flip test"
+    if excludes_zero != is_significant:
+        certainty += f": {test}"
     elif excludes_zero:
         certainty = "certain"
         outcomes = figures["outcomes"]

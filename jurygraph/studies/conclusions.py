@@ -88,18 +88,18 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str, tes
 def _additional_count(cell: object, bound: float, count: int, tests: int) -> float | None:
     """Return what `describe_needed_count` says, to two digits; None if nothing, infinity for too many to propose."""
     estimate = as_interval(cell)
-    if estimate is None or side_of_bound(cell, bound) != 0 or estimate.value == bound:
+    if estimate is None or side_of_bound(cell, bound) != 0:
         return None
     value, low, high = (end or 0.0 for end in estimate[:3])
-    if low + high == 2.0 * bound:  # cut off on both sides at all that is possible
+    # at the bound, or cut off on both sides at all that is possible
+    if bound in (value, (low + high) / 2.0):
         return None
     half_width = value - low if value > bound else high - value
-    most = MAX_SAMPLE_FACTOR * count
+    arguments = (abs(value - bound), half_width, count, MAX_SAMPLE_FACTOR * count)
     if value == high:  # of full agreement, whose interval narrows with the number, and not its root
-        needed_count = needed_count_without_misses(value - bound, half_width, count, most)
+        needed_count = needed_count_without_misses(*arguments)
     else:
-        difference = abs(value - bound)
-        needed_count = needed_count_for_difference(difference, half_width, count, most, tests)
+        needed_count = needed_count_for_difference(*arguments, tests)
     return math.inf if needed_count is None else float(f"{needed_count - count:.2g}")
 
 
@@ -123,12 +123,10 @@ def describe_agreement(
     """Return whether agreement is more than chance, and whether it is good."""
     side = side_of_bound(cell, 0.0)
     if side is None:
-        value = number_of_cell(cell)
         relations = {1.0: "agrees with people fully", -1.0: "says the opposite of people"}
-        relation = relations.get(round(value or 0.0, 9))
-        if relation:
+        if relation := relations.get(round(number_of_cell(cell) or 0.0, 9)):
             return (
-                f"{subject} {relation}, as far as {count} {noun} show: {measure_symbol} {value:.2f}, "
+                f"{subject} {relation}, as far as {count} {noun} show: {measure_symbol} {_cell_text(cell)}, "
                 f"{NO_INTERVAL_OF_EQUALS}."
             )
         return f"{subject}: how far it agrees cannot be told, because {count} {noun} give {measure_symbol} no interval."
@@ -182,13 +180,11 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
     name = judge["name"]
     count = judge["n"]
     if not count:
-        ties = judge["left_out"].get("tied", 0)
-        reason = "no labelled response has its judgement"
-        if ties:
-            reason = (
-                f"{format_count(ties, 'label')} tied, and no other labelled response has its judgement"
-            )
-        return [f"{name}: nothing can be said, because {reason}."]
+        ties = judge["left_out"].get("tied")
+        others = f"{format_count(ties, 'label')} tied, and no other" if ties else "no"
+        return [
+            f"{name}: nothing can be said, because {others} labelled response has its judgement."
+        ]
     measure_symbol, agreement = _choose_agreement(judge)
     counted = judge["as_counted"] or judge
     counted_symbol, counted_agreement = _choose_agreement(counted)
@@ -451,13 +447,12 @@ def _describe_test_against_people(
         )
     if test.guessers:
         detail += f". {_describe_guessers(test)}"
-    rate_without_guessers = test.winning_rate_without_guessers
-    if rate_without_guessers is None:  # what cannot be tested without guessers is not shown
-        rate_without_guessers = 0.0 if test.guessers else test.winning_rate
-    if min(test.winning_rate, rate_without_guessers) < MIN_PASSING_WIN_RATE:
+    rate = test.winning_rate_without_guessers if test.guessers else test.winning_rate
+    # what cannot be tested without guessers is not shown
+    if rate is None or min(test.winning_rate, rate) < MIN_PASSING_WIN_RATE:
         beaten = sum(judge > person - test.epsilon for judge, person in test.rates.values())
         remedy = "More items would hardly help: most persons are nearer to the others than it is, by ε and more"
-        if test.guessers and test.winning_rate_without_guessers is None:
+        if rate is None:
             remedy = "Labels of more persons may show it"
         elif beaten >= MIN_PASSING_WIN_RATE * test.persons:
             remedy = "More items that these persons all label may show it"
@@ -876,7 +871,7 @@ def conclude_reliability(
 def _describe_repeats(question: Figures) -> str:
     repeat_correlation = question["within_response"]
     side = side_of_bound(repeat_correlation, RELIABLE_CORRELATION)
-    if side is None and repeat_correlation["value"] == 1.0:
+    if repeat_correlation["value"] == 1.0:  # also without any response
         return f"All samples of a response are alike on {question['name']}: ICC 1.00, {NO_INTERVAL_OF_EQUALS}."
     detail = f"two samples agree by ICC {_cell_text(repeat_correlation)}"
     if side == 1:

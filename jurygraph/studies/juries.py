@@ -260,8 +260,7 @@ def _compare_answers(
         changes.append(score - jury_score)
         undecided_count += judgement.status in UNDECIDED_STATUSES
         if labelled is not None and jury_labelled is not None and study is not None:
-            low, high = study.scale
-            gaps.append((labelled.distance - jury_labelled.distance) / (high - low))
+            gaps.append((labelled.distance - jury_labelled.distance) / study.span)
             tasks.append(labelled.task)
             if study.has_binary_labels:
                 are_right.append(labelled.distance == 0.0)
@@ -286,6 +285,5 @@ def _place_unjudged(
     labelled: LabelledJudgement, unjudged: float, study: JudgeStudy
 ) -> LabelledJudgement:
     """Return a labelled response with what counts where nobody answers, in units of the label."""
-    low, high = study.scale
     share = 1.0 - unjudged if study.is_fault else unjudged
-    return labelled._replace(prediction=low + share * (high - low))
+    return labelled._replace(prediction=study.scale[0] + share * study.span)

@@ -126,6 +126,9 @@ def test_the_first_sentence_says_how_much_how_certain_of_what_and_what_was_left_
         "test); 3 of 3 tasks changed; n = 3 responses"
     )
     assert " lower, certain); 6 of 6 tasks" in first_sentence([(0.5, 0.3), (0.5, 0.35)] * 3)
+    assert "higher (no interval, but p 0.0312 in the sign-flip test)" in first_sentence(
+        [(0.25, 0.5)] * 6
+    )
     assert first_sentence([(0.5, 0.6)]) == (
         "B is 0.1000 higher (no interval, so not certain); 1 of 1 tasks changed; n = 1 response"
     )

@@ -141,6 +141,10 @@ def test_a_label_between_0_and_1_beside_a_judge_that_decides_is_a_share_of_peopl
     assert (study.has_binary_labels, study.shares, study.left_out) == (True, 3, {"tied": 1})
     (note, *_) = [note for note in report([study]).notes if "shares of people" in note]
     assert "q: labels between 0 and 1: 3" in note
+    (study,) = join_labels_with_judgements([run], labels(JudgedLabel(id="d", target=0.5)))
+    assert report([study]).conclusion == [
+        "q: nothing can be said, because 1 label tied, and no other labelled response has its judgement."
+    ]
     # a judge that gives shares itself is compared with them
     graded = judgements({"a": 0.7, "b": 0.2})
     (study,) = join_labels_with_judgements(
@@ -456,6 +460,20 @@ def test_the_labels_that_a_conclusion_asks_for_tell_in_four_fifths_of_such_studi
     values = np.random.default_rng(0).normal(mean, 0.5, (4000, total))
     t = values.mean(axis=1) / values.std(axis=1, ddof=1) * total**0.5
     assert 0.78 <= float((t > t_quantile(total - 1, probability)).mean()) <= 0.82
+
+
+def test_full_agreement_that_has_no_interval_is_said() -> None:
+    run = judgements({f"r{number}": number / 40 for number in range(40)})
+    for turn, beginning in (
+        (1.0, "q agrees with people fully"),
+        (-1.0, "q says the opposite of people"),
+    ):
+        people = [JudgedLabel(id=f"r{number}", target=turn * number) for number in range(40)]
+        (conclusion,) = report(join_labels_with_judgements([run], labels(*people))).conclusion
+        assert conclusion == (
+            f"{beginning}, as far as 40 labels show: rank correlation {turn:.2f}, without an interval, as nothing "
+            "varies."
+        )
 
 
 def test_labels_that_would_hardly_tell_are_not_counted() -> None:
