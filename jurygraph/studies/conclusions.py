@@ -871,7 +871,7 @@ def conclude_reliability(
 def _describe_repeats(question: Figures) -> str:
     repeat_correlation = question["within_response"]
     side = side_of_bound(repeat_correlation, RELIABLE_CORRELATION)
-    if repeat_correlation["value"] == 1.0:  # also without any response
+    if repeat_correlation["value"] == 1.0:
         return f"All samples of a response are alike on {question['name']}: ICC 1.00, {NO_INTERVAL_OF_EQUALS}."
     detail = f"two samples agree by ICC {_cell_text(repeat_correlation)}"
     if side == 1:
