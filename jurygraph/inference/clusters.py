@@ -492,6 +492,18 @@ def needed_count_for_difference(
     )
 
 
+def needed_count_without_misses(difference: float, gap: float, count: int, most: int) -> int | None:
+    """Return how many, all hits, bring the end of Wilson's interval within a difference of its value; None if `most`
+    would not.
+
+    `gap` is how far the end is with `count`, all hits, in the unit of the difference: κ is not in shares.
+    """
+    end = difference / gap * wilson(0.0, count, t_quantile(count - 1))[1]
+    return find_least_count(
+        lambda number: wilson(0.0, number, t_quantile(number - 1))[1] <= end, most
+    )
+
+
 def _detectable_error_multiple(
     count: int, probability: float = 0.5 + CONFIDENCE_LEVEL / 2
 ) -> float:

@@ -36,6 +36,7 @@ from jurygraph.studies import symbols
 from jurygraph.studies.alternative_annotator import SIGNIFICANCE_LEVEL
 from jurygraph.studies.conclusions import (
     MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS,
+    NO_INTERVAL_OF_EQUALS,
     SHIFT_FROM_OTHERS,
     describe_raters,
     side_of_bound,
@@ -44,6 +45,7 @@ from jurygraph.studies.report import (
     Columns,
     FigureRows,
     Figures,
+    IntervalCell,
     Plot,
     PlotSeries,
     Report,
@@ -379,19 +381,31 @@ def dimension_domain_name(figures: Figures) -> str:
 
 
 def _describe_pattern(figures: Figures) -> str:
-    """Return whether reviewers agree in scores, and if not, whether in what they rate high: the paper's pattern."""
-    side = side_of_bound(figures["alpha"], MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS) or 0
+    """Return whether reviewers agree in scores, and if not, whether in what they rate high: the paper's pattern.
+
+    Who is surely higher or lower than the others uses the scale differently; spreads have no test.
+    """
+    subject = dimension_domain_name(figures)
+    alpha: IntervalCell = figures["alpha"]
+    if alpha.low is None and alpha.value == 1.0:
+        return (
+            f"{subject}: reviewers agree fully, in every score of an item that several scored: alpha 1.00, "
+            f"{NO_INTERVAL_OF_EQUALS}."
+        )
+    side = side_of_bound(alpha, MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS) or 0
     agree = {
         1: "reviewers agree",
         0: "it cannot be told whether reviewers agree",
         -1: "reviewers do not agree",
     }[side]
     conclusion = (
-        f"{dimension_domain_name(figures)}: {agree} well enough for tentative conclusions: alpha "
-        f"{format_cell(figures['alpha'], 2)}, which takes {MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS}."
+        f"{subject}: {agree} well enough for tentative conclusions: alpha {format_cell(alpha, 2)}, which takes "
+        f"{MIN_ALPHA_FOR_TENTATIVE_CONCLUSIONS}."
     )
     if side < 1 and side_of_bound(figures["jaccard_excess"], 0.0) == 1:
-        conclusion += " More than by chance they rate the same items high, and differ in how they use the scale."
+        has_shift = any(row["shift"] for row in figures["reviewers"])
+        shift = ", and differ in how high they rate" if has_shift else ""
+        conclusion += f" More than by chance they rate the same items high{shift}."
     return conclusion
 
 

@@ -440,22 +440,24 @@ def _people_figures(
 
 
 def _rate_figures(judge: Figures, judge_name: str, command: str) -> CertifiedFigures:
-    """Yield how often a judge of 0 or 1 is right on each of them: a training needs that it refuses what is bad."""
+    """Yield how often a judge of 0 or 1 is right on each of them: a training needs that it refuses what is bad.
+
+    Neither is called good: of labels that name a fault, 1 is the fault.
+    """
     if judge["tpr"] is None and judge["tnr"] is None:
         return
-    good_count = round(judge["base_rates"]["people"] * judge["n"])
-    counts = {"tpr": good_count, "tnr": judge["n"] - good_count}
-    for rate, subject in (
-        ("tpr", "of what people call good passes"),
-        ("tnr", "of what they call bad fails"),
+    positive_count = round(judge["base_rates"]["people"] * judge["n"])
+    for rate, answer, count in (
+        ("tpr", 1, positive_count),
+        ("tnr", 0, judge["n"] - positive_count),
     ):
         yield _certified_figure(
             f"{rate.upper()} of {judge_name}",
             judge[rate],
-            counts[rate],
+            count,
             command,
             why="no label is of these",
-            finding=f"{{}} {subject} with {judge_name}",
+            finding=f"{{}} of what people call {answer} is {answer} by {judge_name}",
         )
 
 

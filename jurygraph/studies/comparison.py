@@ -53,6 +53,7 @@ from jurygraph.runs.workflows.deciding import PackedGroupVerdicts, VerdictTables
 from jurygraph.runs.workflows.rescoring import DECISION_CONFIG_KEYS
 from jurygraph.schema import Config
 from jurygraph.schema.lookup import TOOL_SOURCE_PREFIX
+from jurygraph.studies.alternative_annotator import SIGNIFICANCE_LEVEL
 from jurygraph.studies.changed_inputs import ChangedInputs
 from jurygraph.studies.compared_responses import (
     UNDECIDED_OUTCOME,
@@ -929,10 +930,16 @@ def _describe_mean_change(figures: Figures) -> str:
 
 def _describe_certainty(figures: Figures) -> str:
     low, high = figures["mean_delta_low"], figures["mean_delta_high"]
+    p = figures["mean_delta_p"]
+    is_significant = p < SIGNIFICANCE_LEVEL
+    test = f"p {_format_p(p)} in the sign-flip test"
     if low is None:
-        return "no interval, so not certain"
+        return f"no interval, but {test}" if is_significant else "no interval, so not certain"
     certainty = "not certain"
-    if not low <= 0.0 <= high:
+    excludes_zero = not low <= 0.0 <= high
+    if excludes_zero != is_significant:
+        certainty += f": {test}"
+    elif excludes_zero:
         certainty = "certain"
         outcomes = figures["outcomes"]
         failed = sum(row["n"] for row in outcomes if "failed" in (row["before"], row["after"]))

@@ -15,6 +15,7 @@ from jurygraph.display import format_interval
 from jurygraph.inference.clusters import (
     Estimate,
     needed_count_for_difference,
+    needed_count_without_misses,
 )
 from jurygraph.messages import format_count, join_names, shell_quote
 from jurygraph.studies.alternative_annotator import (
@@ -31,6 +32,7 @@ from jurygraph.studies.report import (
     as_interval,
     format_cell,
     group_by,
+    number_of_cell,
 )
 from jurygraph.views.agents import AgentDifference
 
@@ -48,6 +50,7 @@ _MIN_SHARED_RATINGS = 30
 """Fewer ratings that two judges predict, or less than half of all, show nothing of the others."""
 SHIFT_FROM_MIDDLE = "than in the middle of all people, were all items the same, by"
 SHIFT_FROM_OTHERS = "than the others' of the same items, on average by"
+NO_INTERVAL_OF_EQUALS = "without an interval, as nothing varies"
 MAX_SAMPLE_FACTOR = 100
 """How many times as much as there is may be proposed; beyond, more would hardly tell."""
 _MAX_LABELLING_FACTOR = 10
@@ -75,6 +78,9 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str, tes
         return (
             f" More {noun} would hardly tell: it would take over {MAX_SAMPLE_FACTOR} times as many."
         )
+    estimate = as_interval(cell)
+    if estimate and estimate.value == estimate.high:
+        return f" About {additional_count:,.0f} more would tell, if all are like these {noun}."
     others = "; more items of the same ones would not" if noun == "reviewers" else ""
     return f" About {additional_count:,.0f} more {noun} like these would tell with a chance of 80%{others}."
 
@@ -82,13 +88,18 @@ def describe_needed_count(cell: object, bound: float, count: int, noun: str, tes
 def _additional_count(cell: object, bound: float, count: int, tests: int) -> float | None:
     """Return what `describe_needed_count` says, to two digits; None if nothing, infinity for too many to propose."""
     estimate = as_interval(cell)
-    if estimate is None or side_of_bound(cell, bound) != 0 or estimate.value == bound:
+    if estimate is None or side_of_bound(cell, bound) != 0:
         return None
     value, low, high = (end or 0.0 for end in estimate[:3])
+    # at the bound, or cut off on both sides at all that is possible
+    if bound in (value, (low + high) / 2.0):
+        return None
     half_width = value - low if value > bound else high - value
-    needed_count = needed_count_for_difference(
-        abs(value - bound), half_width, count, MAX_SAMPLE_FACTOR * count, tests
-    )
+    arguments = (abs(value - bound), half_width, count, MAX_SAMPLE_FACTOR * count)
+    if value == high:  # of full agreement, whose interval narrows with the number, and not its root
+        needed_count = needed_count_without_misses(*arguments)
+    else:
+        needed_count = needed_count_for_difference(*arguments, tests)
     return math.inf if needed_count is None else float(f"{needed_count - count:.2g}")
 
 
@@ -112,6 +123,12 @@ def describe_agreement(
     """Return whether agreement is more than chance, and whether it is good."""
     side = side_of_bound(cell, 0.0)
     if side is None:
+        relations = {1.0: "agrees with people fully", -1.0: "says the opposite of people"}
+        if relation := relations.get(round(number_of_cell(cell) or 0.0, 9)):
+            return (
+                f"{subject} {relation}, as far as {count} {noun} show: {measure_symbol} {_cell_text(cell)}, "
+                f"{NO_INTERVAL_OF_EQUALS}."
+            )
         return f"{subject}: how far it agrees cannot be told, because {count} {noun} give {measure_symbol} no interval."
     detail = f"{measure_symbol} {_cell_text(cell)}, {count} {noun}"
     if side < 0:
@@ -130,7 +147,7 @@ def describe_agreement(
     needed_count = _additional_count(cell, good_threshold, count, 1)
     clause = _needed_count_clause(cell, good_threshold, count, noun)
     if needed_count is None or needed_count > _MAX_LABELLING_FACTOR * count:
-        clause = f"; it is about at this bar, and more {noun} alone will not tell"
+        clause = f"; it is about at this bar, and telling takes over {_MAX_LABELLING_FACTOR} times as many {noun}"
     return (
         f"{better_than_chance_text}: {detail}. "
         f"Whether it agrees well, {good_threshold:g} or more, cannot be told ({_cell_text(cell)}){clause}."
@@ -142,9 +159,12 @@ def conclude_agreement(name: str, judge: Figures) -> str:
     measure_symbol, agreement = _choose_agreement(judge)
     verdicts = {1: "agrees", -1: "does not agree"}
     side = side_of_bound(agreement, GOOD_AGREEMENT_THRESHOLD)
+    interval_text = _cell_text(agreement)
+    if side is None:
+        interval_text += ", without an interval,"
     return (
         f"{name} {verdicts.get(side or 0, 'is not shown to agree')} with people well enough: {measure_symbol} "
-        f"{_cell_text(agreement)} where {GOOD_AGREEMENT_THRESHOLD:g} is enough, {judge['n']} labels."
+        f"{interval_text} where {GOOD_AGREEMENT_THRESHOLD:g} is enough, {judge['n']} labels."
     )
 
 
@@ -160,7 +180,11 @@ def conclude_judge(judge: Figures, need: float | None) -> list[str]:
     name = judge["name"]
     count = judge["n"]
     if not count:
-        return [f"{name}: nothing can be said, because no labelled response has its judgement."]
+        ties = judge["left_out"].get("tied")
+        others = f"{format_count(ties, 'label')} tied, and no other" if ties else "no"
+        return [
+            f"{name}: nothing can be said, because {others} labelled response has its judgement."
+        ]
     measure_symbol, agreement = _choose_agreement(judge)
     counted = judge["as_counted"] or judge
     counted_symbol, counted_agreement = _choose_agreement(counted)
@@ -423,13 +447,14 @@ def _describe_test_against_people(
         )
     if test.guessers:
         detail += f". {_describe_guessers(test)}"
-    rate_without_guessers = test.winning_rate_without_guessers
-    if rate_without_guessers is None:
-        rate_without_guessers = test.winning_rate
-    if min(test.winning_rate, rate_without_guessers) < MIN_PASSING_WIN_RATE:
+    rate = test.winning_rate_without_guessers if test.guessers else test.winning_rate
+    # what cannot be tested without guessers is not shown
+    if rate is None or min(test.winning_rate, rate) < MIN_PASSING_WIN_RATE:
         beaten = sum(judge > person - test.epsilon for judge, person in test.rates.values())
         remedy = "More items would hardly help: most persons are nearer to the others than it is, by ε and more"
-        if beaten >= MIN_PASSING_WIN_RATE * test.persons:
+        if rate is None:
+            remedy = "Labels of more persons may show it"
+        elif beaten >= MIN_PASSING_WIN_RATE * test.persons:
             remedy = "More items that these persons all label may show it"
         return f"{subject} is not shown to be as near to people as a person is: {detail}. {remedy}."
     sentence_ending = "who are not near to each other"
@@ -846,6 +871,8 @@ def conclude_reliability(
 def _describe_repeats(question: Figures) -> str:
     repeat_correlation = question["within_response"]
     side = side_of_bound(repeat_correlation, RELIABLE_CORRELATION)
+    if repeat_correlation["value"] == 1.0:
+        return f"All samples of a response are alike on {question['name']}: ICC 1.00, {NO_INTERVAL_OF_EQUALS}."
     detail = f"two samples agree by ICC {_cell_text(repeat_correlation)}"
     if side == 1:
         return f"One sample of {question['name']} is reliable: {detail}."

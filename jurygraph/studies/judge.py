@@ -137,6 +137,12 @@ class JudgeStudy:
     undecided: Sequence[LabelledJudgement] = ()
     is_fault: bool = False
 
+    @property
+    def span(self) -> float:
+        """Return the greatest distance of two values of the scale."""
+        lowest, highest = self.scale
+        return highest - lowest
+
     def turn_fault(self) -> "JudgeStudy":
         """Return the study of how far a fault is absent, where labels are not of it: values from the other end of the
         scale."""
@@ -178,15 +184,13 @@ class JudgeStudy:
         """
         if not self.has_numbers:
             return True
-        low, high = self.scale
-        return high - low <= _MAX_CLASS_STEPS and all(
+        return self.span <= _MAX_CLASS_STEPS and all(
             row.target.is_integer() and row.prediction.is_integer() for row in self.rows
         )
 
     def scale_target_to_unit(self, target: float) -> float:
         """Return the place of a target between both ends of the scale, in [0, 1]."""
-        low, high = self.scale
-        return (target - low) / (high - low)
+        return (target - self.scale[0]) / self.span
 
 
 def read_labels(

@@ -343,7 +343,8 @@ def _measure_judge_agreement(study: JudgeStudy, need: float | None, epsilon: flo
         parts = list(_closeness_by_trait(study))
         # how much nearer to people the judge is than the constant
         gains = [abs(constant - row.target) - row.distance for row in rows]
-        gain = as_interval(mean_with_cluster_interval(gains, tasks))
+        estimate = mean_with_cluster_interval(gains, tasks)
+        gain = as_interval(estimate and estimate.within(-study.span, study.span))
     counted_rows = (*rows, *study.unsupported, *study.undecided)
     as_counted = None
     if len(counted_rows) > len(rows):
@@ -431,9 +432,8 @@ def _closeness_figures(study: JudgeStudy, rows: Sequence[LabelledJudgement]) -> 
     if study.has_classes:
         accuracy = _share_with_interval([row.distance == 0.0 for row in rows], tasks)
     if study.has_numbers:
-        low, high = study.scale
         mean_distance = mean_with_cluster_interval([row.distance for row in rows], tasks)
-        distance = mean_distance and mean_distance.within(0.0, high - low)
+        distance = mean_distance and mean_distance.within(0.0, study.span)
     return {"accuracy": accuracy, "distance": as_interval(distance)}
 
 
@@ -708,6 +708,7 @@ def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
     differences = []
     for (first, study), (second, other_study) in combinations(named_studies, 2):
         gaps, tasks = _distance_gaps(study, other_study)
+        gap = mean_with_cluster_interval(gaps, tasks)
         # a jury is compared with its judges apart
         if gaps and (study.judge.jury is None) == (other_study.judge.jury is None):
             differences.append(
@@ -716,7 +717,7 @@ def _compare_judges(studies: Sequence[JudgeStudy]) -> list[Figures]:
                     "second": second,
                     "n": len(gaps),
                     "alike": not any(gaps),
-                    "difference": as_interval(mean_with_cluster_interval(gaps, tasks)),
+                    "difference": as_interval(gap and gap.within(-study.span, study.span)),
                     "p": sign_flip_p(np.bincount(tasks, gaps)),
                 }
             )

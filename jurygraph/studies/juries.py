@@ -30,7 +30,7 @@ from jurygraph.studies.judgements import (
     Judgement,
     RunJudgements,
 )
-from jurygraph.studies.report import Figures, IntervalCell, as_interval, group_by
+from jurygraph.studies.report import Figures, as_interval, group_by
 
 
 class JudgeScore(NamedTuple):
@@ -260,15 +260,15 @@ def _compare_answers(
         changes.append(score - jury_score)
         undecided_count += judgement.status in UNDECIDED_STATUSES
         if labelled is not None and jury_labelled is not None and study is not None:
-            low, high = study.scale
-            gaps.append((labelled.distance - jury_labelled.distance) / (high - low))
+            gaps.append((labelled.distance - jury_labelled.distance) / study.span)
             tasks.append(labelled.task)
             if study.has_binary_labels:
                 are_right.append(labelled.distance == 0.0)
     farther = mean_with_cluster_interval(gaps, cluster_numbers(tasks))
     gap = None
     if farther is not None:
-        gap = IntervalCell(farther.value, *bonferroni_interval(farther, judge_count))
+        ends = bonferroni_interval(farther, judge_count)
+        gap = as_interval(farther._replace(low=ends[0], high=ends[1]).within(-1.0, 1.0))
     return {
         "answers": len(scores),
         "undecided": undecided_count,
@@ -285,6 +285,5 @@ def _place_unjudged(
     labelled: LabelledJudgement, unjudged: float, study: JudgeStudy
 ) -> LabelledJudgement:
     """Return a labelled response with what counts where nobody answers, in units of the label."""
-    low, high = study.scale
     share = 1.0 - unjudged if study.is_fault else unjudged
-    return labelled._replace(prediction=low + share * (high - low))
+    return labelled._replace(prediction=study.scale[0] + share * study.span)

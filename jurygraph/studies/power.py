@@ -205,9 +205,9 @@ class PowerStudy:
     def _sections(self, alphas: FigureRows, gaps: FigureRows) -> ReportSections:
         yield (
             f"by resampling the ratings, seed {self.seed}; alpha is Krippendorff's, {self.level}; - where no number up "
-            f"to {_MAX_ITEMS_PLANNED} items or {_MAX_REVIEWERS_PLANNED} reviewers is enough; a "
-            "difference is tested over reviewers "
-            "and items (items of one group together), of as many items as now"
+            f"to {_MAX_ITEMS_PLANNED} items or {_MAX_REVIEWERS_PLANNED} reviewers is enough, "
+            "or no two of these ratings of an item differ; a difference is tested over reviewers and "
+            "items (items of one group together), of as many items as now"
         )
         columns: dict[str, Any] = {
             "dimension": dimension_domain_name,

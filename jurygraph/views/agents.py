@@ -344,11 +344,12 @@ class RankedAgent(NamedTuple):
 
 
 def conclude_ranking(agents: Iterable[RankedAgent]) -> list[str]:
-    """Return that no agent is shown to be better than another; nothing where one is, and of fewer than three."""
+    """Return that no agent is shown to be better than one it was compared with; nothing where one is, and of fewer
+    than three."""
     pairs = [pair for row in agents for pair in (row.lead, row.gap) if pair is not None]
     if len(pairs) < 2 or any(pair.is_better_agent_known for pair in pairs):
         return []
-    return ["No agent is shown to be better than another."]
+    return ["No agent is shown to be better than the next, nor the first than any other."]
 
 
 def rank_agents(

@@ -119,7 +119,7 @@ def test_whoever_rates_surely_lower_or_guesses_is_named(tmp_path: Path) -> None:
             200,
             1.2,
             "all: reviewers do not agree well enough for tentative conclusions: alpha 0.42 (0.33 to 0.50), which takes "
-            "0.667. More than by chance they rate the same items high, and differ in how they use the scale.",
+            "0.667. More than by chance they rate the same items high.",
         ),
         (
             200,
@@ -145,6 +145,26 @@ def test_the_papers_pattern_is_low_alpha_and_more_agreement_in_what_is_rated_hig
         for who in range(3)
     ]
     assert measure(tmp_path, rows).conclusion == [verdict]
+
+
+def test_a_different_use_of_the_scale_is_a_sure_shift_and_full_agreement_is_agreement(
+    tmp_path: Path,
+) -> None:
+    draw = np.random.default_rng(0)
+    scores = draw.normal(0.0, 1.0, 200)
+    rows = []
+    for who, (lift, noise) in enumerate([(0.0, 1.0), (0.0, 1.0), (1.5, 1.0)]):
+        for item, score in enumerate(scores + lift + noise * draw.normal(size=200)):
+            rows.append([f"i{item}", f"r{who}", round(float(score), 3), "", ""])
+    (conclusion,) = measure(tmp_path, rows).conclusion
+    assert conclusion.endswith(
+        " More than by chance they rate the same items high, and differ in how high they rate."
+    )
+    alike = [[f"i{item}", who, item % 5, "", ""] for item in range(40) for who in "abcd"]
+    assert measure(tmp_path, alike).conclusion == [
+        "all: reviewers agree fully, in every score of an item that several scored: alpha 1.00, without an interval, "
+        "as nothing varies."
+    ]
 
 
 def test_few_classes_in_an_order_are_questioned(tmp_path: Path) -> None:

@@ -158,6 +158,12 @@ def test_a_beaten_person_who_may_be_guessing_is_named_with_the_rate_without_them
     alone = compare_judge_with_people(others)
     assert list(alone.guessers) == ["p2"]
     assert alone.winning_rate_without_guessers is None  # two persons are too few
+    figures["alternative_annotator"] = alone._replace(winning_rate=1.0)
+    words, *_ = conclude_judge(figures, None)
+    assert words.startswith("j is not shown to be as near to people as a person is: ω 1.00 of 3 ")
+    assert (
+        "by which there are too few persons to test. Labels of more persons may show it." in words
+    )
 
 
 def test_too_few_persons_or_items_are_not_tested_and_it_says_why() -> None:

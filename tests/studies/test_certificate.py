@@ -238,6 +238,9 @@ def test_labels_add_their_rows_and_wrong_ones_are_errors(
         cases.append(figure["n"])
     assert sum(cases) == judged["n"]
     page = run_command("study", "certify", scored_folder, "--labels", labels).out
+    # as labels may name a fault, 1 is not called good
+    for answer in "10":
+        assert f" of what people call {answer} is {answer} by {judged['judge']}." in page
     assert f"{judged['judge']} is not shown to agree with people well enough: " in page
     assert f"people.csv: SHA-256 {sha256(labels.read_bytes()).hexdigest()}\n" in page
     config = (scored_folder / "config.yaml").read_bytes()

@@ -122,8 +122,12 @@ def test_the_first_sentence_says_how_much_how_certain_of_what_and_what_was_left_
         "n = 3 responses"
     )
     assert first_sentence([(0.5, 0.3), (0.5, 0.3), (0.5, 0.35)]) == (
-        "B is 0.1833 lower (95 % interval: 0.2550 lower to 0.1116 lower, certain); 3 of 3 tasks changed; "
-        "n = 3 responses"
+        "B is 0.1833 lower (95 % interval: 0.2550 lower to 0.1116 lower, not certain: p 0.2500 in the sign-flip "
+        "test); 3 of 3 tasks changed; n = 3 responses"
+    )
+    assert " lower, certain); 6 of 6 tasks" in first_sentence([(0.5, 0.3), (0.5, 0.35)] * 3)
+    assert "higher (no interval, but p 0.0312 in the sign-flip test)" in first_sentence(
+        [(0.25, 0.5)] * 6
     )
     assert first_sentence([(0.5, 0.6)]) == (
         "B is 0.1000 higher (no interval, so not certain); 1 of 1 tasks changed; n = 1 response"
@@ -448,7 +452,7 @@ def test_a_verdict_that_failed_is_named_apart_from_those_that_flipped():
 def test_a_certain_difference_says_what_was_filled_in_and_that_other_things_were_judged():
     failure = {"cause": "infrastructure", "kind": "connection"}
     failed = verdict("q", None, status="failed", failure=failure)
-    rewards = (1.0, 0.9, 0.95, 1.0, 0.9)
+    rewards = (1.0, 0.9, 0.95, 1.0, 0.9, 1.0)
     a = [response(f"r{i}", f"t{i}", one, None, verdict("q", 1.0)) for i, one in enumerate(rewards)]
     b = [one._replace(reward=0.0) for one in a]
     for filled in (0, 2):
@@ -457,7 +461,7 @@ def test_a_certain_difference_says_what_was_filled_in_and_that_other_things_were
         reserve = (
             " but for 2 verdicts that failed in one run, filled in or left out" if filled else ""
         )
-        assert f" lower, certain{reserve}); 5 of 5 tasks changed" in sentence
+        assert f" lower, certain{reserve}); 6 of 6 tasks changed" in sentence
     changed_inputs = ChangedInputs([("rubric.kappa", 1.0, None)], 5, answered_anew=2)
     report = compare(a, b[::-1], changed_inputs=changed_inputs)
     assert "or left out, with other responses); " in report.conclusion[0]

@@ -141,6 +141,10 @@ def test_a_label_between_0_and_1_beside_a_judge_that_decides_is_a_share_of_peopl
     assert (study.has_binary_labels, study.shares, study.left_out) == (True, 3, {"tied": 1})
     (note, *_) = [note for note in report([study]).notes if "shares of people" in note]
     assert "q: labels between 0 and 1: 3" in note
+    (study,) = join_labels_with_judgements([run], labels(JudgedLabel(id="d", target=0.5)))
+    assert report([study]).conclusion == [
+        "q: nothing can be said, because 1 label tied, and no other labelled response has its judgement."
+    ]
     # a judge that gives shares itself is compared with them, and with 0 and 1 beside them
     graded = judgements({"a": 0.7, "b": 0.2})
     people = [("a", 0.5), ("b", 0.0)]
@@ -404,14 +408,25 @@ def test_accuracy_is_shown_by_agent_domain_and_thirds_of_length_wherever_there_a
         (
             [(1, 1)] * 41 + [(0, 0)] * 40 + [(1, 0)] * 10 + [(0, 1)] * 9,
             "q agrees with people more than guessing would: κ 0.62 (0.44 to 0.75), 100 labels. Whether it agrees well, "
-            "0.6 or more, cannot be told (0.62 (0.44 to 0.75)); it is about at this bar, and more labels alone will "
-            "not tell.",
+            "0.6 or more, cannot be told (0.62 (0.44 to 0.75)); it is about at this bar, and telling takes over 10 "
+            "times as many labels.",
         ),
         (
             [(1, 1), (0, 0), (1, 0), (0, 1)] * 9 + [(1, 1)],
             "q may be guessing: κ 0.03 (-0.30 to 0.35) of 37 labels, whose interval contains 0; more ",
         ),
         ([(1, 0), (0, 1)] * 20 + [(1, 1)], "q is further from people than guessing would be: κ -0"),
+        (
+            [(1, 1), (0, 0)],
+            "q may be guessing: κ 1.00 (-0.98 to 1.00) of 2 labels, whose interval contains 0; about 5 more would "
+            "tell, if all are like these labels. Of 1 that people call 1 it calls 1 so, and of 1 that they call 0 1. "
+            "Whether it is nearer to them than always saying 0 cannot be told (0.50 (-1.00 to 1.00) in accuracy).",
+        ),
+        (
+            [(1, 1), (0, 0)] * 6,
+            "q agrees with people more than guessing would: κ 1.00 (0.42 to 1.00), 12 labels. Whether it agrees well, "
+            "0.6 or more, cannot be told (1.00 (0.42 to 1.00)); about 6 more would tell, if all are like these labels.",
+        ),
         ([(1, 1), (0, 1)] * 20, "q gives all 40 labelled responses one answer"),
         ([(1, 1)], "q gives all 1 labelled responses one answer"),
     ],
@@ -448,6 +463,20 @@ def test_the_labels_that_a_conclusion_asks_for_tell_in_four_fifths_of_such_studi
     values = np.random.default_rng(0).normal(mean, 0.5, (4000, total))
     t = values.mean(axis=1) / values.std(axis=1, ddof=1) * total**0.5
     assert 0.78 <= float((t > t_quantile(total - 1, probability)).mean()) <= 0.82
+
+
+def test_full_agreement_that_has_no_interval_is_said() -> None:
+    run = judgements({f"r{number}": number / 40 for number in range(40)})
+    for turn, beginning in (
+        (1.0, "q agrees with people fully"),
+        (-1.0, "q says the opposite of people"),
+    ):
+        people = [JudgedLabel(id=f"r{number}", target=turn * number) for number in range(40)]
+        (conclusion,) = report(join_labels_with_judgements([run], labels(*people))).conclusion
+        assert conclusion == (
+            f"{beginning}, as far as 40 labels show: rank correlation {turn:.2f}, without an interval, as nothing "
+            "varies."
+        )
 
 
 def test_labels_that_would_hardly_tell_are_not_counted() -> None:

@@ -105,6 +105,13 @@ def test_what_gaps_consist_of_is_found_without_what_chance_adds() -> None:
     assert not alone.items.any()
 
 
+def test_ratings_that_never_differ_tell_no_number_of_items() -> None:
+    rows = [{"item": f"i{n}", "reviewer": who, "score": n % 5} for n in range(40) for who in "ab"]
+    report = PowerStudy(0.1).report(read_parts([to_ratings(rows)]))
+    assert [row.needed for row in figures_of(report).alpha] == [None]
+    assert " is enough, or no two of these ratings of an item differ; " in report.sections[0]
+
+
 def test_one_reviewer_is_said_and_curves_are_drawn() -> None:
     alone = [row for row in random_rows(1, items=40) if row["reviewer"] == "r1"]
     report = PowerStudy(difference=0.1).report(read_parts([to_ratings(alone)]))

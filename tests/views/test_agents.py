@@ -189,7 +189,7 @@ def test_many_differences_that_may_be_chance_have_one_conclusion() -> None:
     several = [*rewards("a", 1.0, 0.5, 0.8), *rewards("b", 0.9, 0.6, 0.7)]
     assert conclude_ranking(rank_agents(several, (0.0, 1.0))) == []  # its only sentence says it
     several += rewards("c", 0.8, 0.7, 0.5)
-    expected = ["No agent is shown to be better than another."]
+    expected = ["No agent is shown to be better than the next, nor the first than any other."]
     assert conclude_ranking(rank_agents(several, (0.0, 1.0))) == expected
     clear = [
         *rewards("a", *[0.8, 0.85] * 15),

@@ -74,6 +74,16 @@ def test_the_variance_of_samples_is_their_mean_square(tmp_path: Path) -> None:
     }
 
 
+def test_samples_that_are_all_alike_are_said_to_be(tmp_path: Path) -> None:
+    tasks = [task(f"t{n}", ([n % 5 / 4] * 3, 0.0)) for n in range(12)]
+    with closing(Run.open(score_tasks(tmp_path, tasks))) as run:
+        conclusion = reliability.report(read_scores(run)).conclusion
+    assert (
+        "All samples of a response are alike on judge: ICC 1.00, without an interval, as nothing varies."
+        in conclusion
+    )
+
+
 UNSUPPORTED = {"score": 0.0, "met": False, "unsupported": "worst-case"}
 
 
