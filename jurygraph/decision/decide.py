@@ -618,7 +618,7 @@ def _measure_component(
     counted = _compute_component(spec, retained_verdict_table, combiner, fill("counted"))
     value = counted.value
     if measured.is_fully_judged:
-        share = np.ones_like(value), counted.present
+        share = np.broadcast_to(1.0, value.shape), counted.present
         return MeasuredComponent(spec, counted, counted, (value, value), share)
     missing = measured.lacks_verdict
     judged = _compute_component(spec, retained_verdict_table, combiner, fill("partial"))
