@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -19,8 +20,10 @@ from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiners import (
     PREFERENCE_COMPLETENESS_DIAGNOSTIC,
     BoundArrays,
+    Combiner,
     Combiners,
     Component,
+    InputMatrices,
     RowValuesByName,
     ScoreMatrix,
     ValuesAndMask,
@@ -72,24 +75,42 @@ from jurygraph.schema.verdict import GROUP_OF_ONE_GATE_NAME, VerdictStatus
 ROUNDING_TOLERANCE = 1e-9
 
 
+class MeasuredComponent(NamedTuple):
+    """A component of a table, and what is missing of it. Arrays are [R].
+
+    `spec` is without its weight. `partial` is the component if verdicts that were not judged had never been requested;
+    `span` are its least and greatest values, and `share` is what was judged of its requested weight.
+    """
+
+    spec: ComponentSpec
+    counted: Component
+    partial: Component
+    span: BoundArrays
+    share: ValuesAndMask
+
+
 class MeasuredTable(NamedTuple):
     """The components of a table and what is missing of them: all that weights make rewards of. Arrays are [R].
 
-    `key` is the `measurement_key` of its decision. Components are those of `all_specs`; `partial` are those if
-    verdicts that were not judged had never been requested. `dropped` are the questions left out for all. The rest is
-    empty or false where all verdicts were judged: `spans` are the least and greatest values of the components, and
-    `shares` what was judged of their requested weight; `undetermined` says where missing verdicts could change a
-    component, and `failed_by_rule` where the rule itself fails a reward: of `decisive`, if its bounds differ.
+    `key` is how its decision uses verdicts, and `parts` are the components of `all_specs`. `dropped` are the questions
+    left out for all. `lacks_verdict` says where a verdict is missing, and `failed_by_rule` where the rule itself fails
+    a reward: of `decisive`, if its bounds differ. Both are false where all verdicts were judged.
     """
 
     key: Sequence[Any]
-    components: Components
-    partial: Components
     dropped: frozenset[str]
-    spans: Mapping[str, BoundArrays]
-    shares: Sequence[ValuesAndMask]
-    undetermined: Bools
+    is_fully_judged: bool
+    lacks_verdict: Bools
     failed_by_rule: Bools
+    parts: Mapping[str, MeasuredComponent] = {}
+
+    @property
+    def components(self) -> Components:
+        return {name: part.counted for name, part in self.parts.items()}
+
+    @property
+    def partial(self) -> Components:
+        return {name: part.partial for name, part in self.parts.items()}
 
 
 class GroupResult(NamedTuple):
@@ -232,8 +253,8 @@ def build_reward_rows(
     parts = {}
     diagnostics = {}
     for spec in decision.specs:
-        parts[spec.name] = measured.components[spec.name].parts
-        diagnostics[spec.name] = measured.components[spec.name].diagnostics
+        parts[spec.name] = measured.parts[spec.name].counted.parts
+        diagnostics[spec.name] = measured.parts[spec.name].counted.diagnostics
     gate_values = _named_values_by_row({"": result.fused.gate_values}, rows)
     columns = {
         "value": _numbers_or_none(result.fused.value, ~is_reward_failed),
@@ -279,11 +300,11 @@ class TableRewards(NamedTuple):
 def compute_reward_values(decision: Decision, measured: MeasuredTable) -> TableRewards:
     """Return the values of the rewards of a table alone; the bits are those of its rewards.
 
-    `measured` is of an equal `measurement_key`. Raises PlanError if a reward overflows.
+    `measured` is of this decision, but for weights, gates, scale and clip. Raises PlanError if a reward overflows.
     """
     result = _fuse_measured_table(decision, measured)
     value = np.where(_has_failed_reward(decision, result), np.nan, result.fused.value)
-    components = [measured.partial[spec.name] for spec in decision.specs]
+    components = [measured.parts[spec.name].partial for spec in decision.specs]
     judged = [np.where(part.present, part.value, np.nan) for part in components]
     changes = result.fused.changes[: len(decision.gates)]  # the scale and the clip come last
     judged += [before - after for _, before, after in changes]
@@ -564,92 +585,120 @@ def computes_rows_apart(decision: Decision, combiners: Combiners) -> bool:
     )
 
 
-def measurement_key(decision: Decision) -> Sequence[Any]:
-    """Return what `measure_table` reads of a decision: equal keys give equal results, whatever the components weigh."""
-    weightless_specs = [spec.model_copy(update={"weight": 0.0}) for spec in decision.all_specs]
+@np.errstate(over="ignore", invalid="ignore")
+def measure_table(
+    decision: Decision,
+    table: VerdictTable,
+    combiners: Combiners,
+    previous: MeasuredTable | None = None,
+) -> MeasuredTable:
+    """Return the components of all rows of a table, and what is missing of them.
+
+    Of several groups, `computes_rows_apart` must hold. `previous` is the same table measured for another decision:
+    components are kept that differ by no more than a weight. Raises PlanError as `compute_rewards` does.
+    """
+    key = _verdict_use_key(decision)
+    if previous is None or previous.key != key:
+        previous = _find_missing_verdicts(decision, table, key)
+    parts = dict(previous.parts)
+    for spec in decision.all_specs:
+        weightless_spec = spec.model_copy(update={"weight": 0.0})
+        if spec.name not in parts or parts[spec.name].spec != weightless_spec:
+            parts[spec.name] = _measure_component(
+                weightless_spec, decision.rule, table, combiners[spec.combiner], previous
+            )
+    return previous._replace(parts=parts)
+
+
+def _measure_component(
+    spec: ComponentSpec, rule: str, table: VerdictTable, combiner: Combiner, measured: MeasuredTable
+) -> MeasuredComponent:
+    retained_verdict_table = table.with_verdict_code(measured.dropped, ABSENT_CODE)
+    fill = partial(_score_matrices, spec, retained_verdict_table, rule)
+    counted = _compute_component(spec, retained_verdict_table, combiner, fill("counted"))
+    value = counted.value
+    if measured.is_fully_judged:
+        share = np.broadcast_to(1.0, value.shape), counted.present
+        return MeasuredComponent(spec, counted, counted, (value, value), share)
+    missing = measured.lacks_verdict
+    judged = _compute_component(spec, retained_verdict_table, combiner, fill("partial"))
+    share = _judged_weight_share(spec, table.with_verdict_code(measured.dropped, ABSTAINED_CODE))
+    # A response that lacks no verdict has the counted value.
+    judged_value = np.where(missing, judged.value, value)
+    judged_present = np.where(missing, judged.present, counted.present)
+    # A component has its own value as bounds if nothing it depends on is missing.
+    is_undetermined = np.full_like(missing, missing.any()) if combiner.uses_other_rows else missing
+    with raise_as_plan_error(f"combiner {spec.combiner!r}"):
+        low, high = combiner.bounds(fill("low"), fill("high"), spec.params)
+        span = np.where(is_undetermined, low, value), np.where(is_undetermined, high, value)
+    return MeasuredComponent(
+        spec,
+        counted=_without_unjudged_diagnostics(counted, share),
+        partial=replace(judged, value=judged_value, present=judged_present),
+        span=span,
+        share=share,
+    )
+
+
+def _verdict_use_key(decision: Decision) -> Sequence[Any]:
+    """Return what decides which verdicts are missing: no weight of a component or of an input, and no parameter."""
+    uses = []
+    for spec in decision.all_specs:
+        inputs = [use.model_copy(update={"input_weight": 1.0}) for use in spec.inputs.values()]
+        uses.append((spec.name, spec.direction, inputs))
     effective_names = [spec.name for spec in decision.effective_specs]
     # questions of a must are never dropped for a group
     musts = sorted(gate.component for gate in decision.gates if isinstance(gate, Must))
-    return weightless_specs, effective_names, musts, decision.rule, decision.group_rule
+    return uses, effective_names, musts, decision.rule, decision.group_rule
 
 
-@np.errstate(over="ignore", invalid="ignore")
-def measure_table(decision: Decision, table: VerdictTable, combiners: Combiners) -> MeasuredTable:
-    """Return the components of all rows of a table, and what is missing of them.
-
-    Of several groups, `computes_rows_apart` must hold. Raises PlanError as `compute_rewards` does.
-    """
-    dropped_question_ids = dropped_questions(decision, table)
-    retained_verdict_table = table.with_verdict_code(dropped_question_ids, ABSENT_CODE)
-    components = _compute_components(decision, retained_verdict_table, combiners, "counted")
+def _find_missing_verdicts(
+    decision: Decision, table: VerdictTable, key: Sequence[Any]
+) -> MeasuredTable:
+    """Return which verdicts are missing in a table, of which no component is measured yet."""
+    dropped = dropped_questions(decision, table)
     if _is_fully_judged(decision, table):
         nowhere = np.zeros(table.rows, dtype=np.bool_)
-        return MeasuredTable(
-            measurement_key(decision),
-            components,
-            components,
-            dropped_question_ids,
-            {},
-            (),
-            nowhere,
-            nowhere,
-        )
+        return MeasuredTable(key, dropped, True, nowhere, nowhere)
+    retained_verdict_table = table.with_verdict_code(dropped, ABSENT_CODE)
     lacks_verdict = [
         lacks_score(verdict_code).any(axis=1)
         for verdict_code in _verdict_codes(decision, retained_verdict_table)
     ]
-    lacks_any_verdict: Bools = np.any(lacks_verdict, axis=0)
-    partial = {}
-    for name, component in _compute_components(
-        decision, retained_verdict_table, combiners, "partial"
-    ).items():
-        # A response that lacks no verdict has the counted value.
-        value = np.where(lacks_any_verdict, component.value, components[name].value)
-        has_value = np.where(lacks_any_verdict, component.present, components[name].present)
-        partial[name] = replace(component, value=value, present=has_value)
-    spans = _compute_value_bounds(
-        decision, retained_verdict_table, combiners, components, lacks_any_verdict
-    )
-    requested_verdict_table = table.with_verdict_code(dropped_question_ids, ABSTAINED_CODE)
     # Failures of dropped questions fail the reward under `strict` too.
     table_for_failure_rule = table if decision.rule == "strict" else retained_verdict_table
-    return MeasuredTable(
-        key=measurement_key(decision),
-        components=_without_unjudged_diagnostics(decision, retained_verdict_table, components),
-        partial=partial,
-        spans=spans,
-        shares=[_judged_weight_share(spec, requested_verdict_table) for spec in decision.specs],
-        undetermined=lacks_any_verdict
-        | np.any([np.less(*span) for span in spans.values()], axis=0),
-        failed_by_rule=_is_failed_by_rule(decision, table_for_failure_rule),
-        dropped=dropped_question_ids,
-    )
+    failed_by_rule = _is_failed_by_rule(decision, table_for_failure_rule)
+    return MeasuredTable(key, dropped, False, np.any(lacks_verdict, axis=0), failed_by_rule)
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def _fuse_measured_table(decision: Decision, measured: MeasuredTable) -> GroupResult:
     """Return the fused rewards, bounds and coverage of all rows of a table."""
-    fused_rewards = fuse(decision, measured.components, measured.spans)
+    components = measured.components
+    spans = {} if measured.is_fully_judged else {n: part.span for n, part in measured.parts.items()}
+    fused_rewards = fuse(decision, components, spans)
     value = low = high = fused_rewards.value
     partial_fused = fused_rewards
     coverage = np.ones_like(value)
     unjudged_musts: dict[str, Bools] = {}
     is_failed_by_rule = measured.failed_by_rule
     # Not for speed alone: as a quotient of sums of weights, the coverage of a complete row could be .9999….
-    if measured.shares:
+    if not measured.is_fully_judged:
         partial_fused = fuse(decision, measured.partial)
-        present = {name: component.present for name, component in measured.components.items()}
+        present = {name: component.present for name, component in components.items()}
         # Where nothing is missing and no span has a width, the bounds are the reward itself.
+        has_width = np.any([np.less(*span) for span in spans.values()], axis=0)
+        is_undetermined = measured.lacks_verdict | has_width
         low, high = (
-            require_finite("a bound of the reward", np.where(measured.undetermined, bound, value))
-            for bound in fuse_reward_bounds(decision, measured.spans, present)
+            require_finite("a bound of the reward", np.where(is_undetermined, bound, value))
+            for bound in fuse_reward_bounds(decision, spans, present)
         )
-        coverage = _compute_coverage(decision, measured.shares)
+        coverage = _compute_coverage(decision, measured)
         if decision.rule == "decisive":
             is_failed_by_rule = is_failed_by_rule & (low < high)
         for gate in decision.gates:
             if isinstance(gate, Must):
-                least, greatest = measured.spans[gate.component]
+                least, greatest = spans[gate.component]
                 is_unsure = (least < gate.below) & (greatest >= gate.below)
                 is_unjudged = is_unsure & present[gate.component] & (low < high)
                 unjudged_musts[_unjudged_note(gate)] = is_unjudged
@@ -693,78 +742,65 @@ def _may_discard_verdicts(spec_input: ComponentInput) -> bool:
     return spec_input.min_confidence > 0.0 or spec_input.reduce == "majority"
 
 
-def _compute_components(
-    decision: Decision, table: VerdictTable, combiners: Combiners, fill_mode: UnjudgedFillMode
-) -> dict[str, Component]:
-    """Return each component with the counts of discarded verdicts, and with the spread over samples.
+def _compute_component(
+    spec: ComponentSpec, table: VerdictTable, combiner: Combiner, matrices: InputMatrices
+) -> Component:
+    """Return a component with the counts of discarded verdicts, and with the spread over samples.
 
     Raises PlanError naming the combiner if it raises, or does not return one finite number for each response.
     """
-    components = {}
-    for spec in decision.all_specs:
-        with raise_as_plan_error(f"combiner {spec.combiner!r}"):
-            matrices = _score_matrices(spec, table, decision.rule, fill_mode)
-            component = combiners[spec.combiner].combine(matrices, spec.params)
-            arrays = (
-                component.value,
-                component.present,
-                *component.parts.values(),
-                *component.diagnostics.values(),
-            )
-            if any(array.shape != (table.rows,) for array in arrays):
-                raise PlanError(
-                    f"combiner {spec.combiner!r} failed: every array of a component has one number for each response"
-                )
-        diagnostics = dict(component.diagnostics)
-        discarding_inputs = filter(_may_discard_verdicts, spec.inputs.values())
-        counts = [table.count_discarded(spec_input) for spec_input in discarding_inputs]
-        if counts:
-            for name, column in zip(
-                _DISCARD_DIAGNOSTIC_NAMES, zip(*counts, strict=True), strict=True
-            ):
-                diagnostics[name] = totals(column, axis=0)
-        spread = table.sample_spread(spec.inputs.values())
-        if spread is not None:
-            diagnostics[SAMPLE_SPREAD_DIAGNOSTIC] = spread
-        zero_filled_value = np.where(component.present, component.value, 0.0)
-        figures = [*component.parts.values(), *diagnostics.values()]
-        # NaN is allowed in figures: there is nothing to report.
-        has_infinity = bool(figures) and np.isinf(figures).any()
-        if not np.isfinite(zero_filled_value).all() or has_infinity:
+    with raise_as_plan_error(f"combiner {spec.combiner!r}"):
+        component = combiner.combine(matrices, spec.params)
+        arrays = (
+            component.value,
+            component.present,
+            *component.parts.values(),
+            *component.diagnostics.values(),
+        )
+        if any(array.shape != (table.rows,) for array in arrays):
             raise PlanError(
-                f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite; fix the "
-                "combiner, or bring the weights of the component's inputs closer together"
+                f"combiner {spec.combiner!r} failed: every array of a component has one number for each response"
             )
-        parts = dict(component.parts)
-        for name in parts.keys() & matrices.keys():
-            # NaN where the input of this name does not apply, so that none of them reads as 0.
-            is_applicable = matrices[name].applicable.any(axis=1)
-            parts[name] = np.where(is_applicable, parts[name], np.nan)
-        components[spec.name] = replace(component, parts=parts, diagnostics=diagnostics)
-    return components
+    diagnostics = dict(component.diagnostics)
+    discarding_inputs = filter(_may_discard_verdicts, spec.inputs.values())
+    counts = [table.count_discarded(spec_input) for spec_input in discarding_inputs]
+    if counts:
+        for name, column in zip(_DISCARD_DIAGNOSTIC_NAMES, zip(*counts, strict=True), strict=True):
+            diagnostics[name] = totals(column, axis=0)
+    spread = table.sample_spread(spec.inputs.values())
+    if spread is not None:
+        diagnostics[SAMPLE_SPREAD_DIAGNOSTIC] = spread
+    zero_filled_value = np.where(component.present, component.value, 0.0)
+    figures = [*component.parts.values(), *diagnostics.values()]
+    # NaN is allowed in figures: there is nothing to report.
+    has_infinity = bool(figures) and np.isinf(figures).any()
+    if not np.isfinite(zero_filled_value).all() or has_infinity:
+        raise PlanError(
+            f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite; fix the "
+            "combiner, or bring the weights of the component's inputs closer together"
+        )
+    parts = dict(component.parts)
+    for name in parts.keys() & matrices.keys():
+        # NaN where the input of this name does not apply, so that none of them reads as 0.
+        is_applicable = matrices[name].applicable.any(axis=1)
+        parts[name] = np.where(is_applicable, parts[name], np.nan)
+    return replace(component, parts=parts, diagnostics=diagnostics)
 
 
-def _without_unjudged_diagnostics(
-    decision: Decision, table: VerdictTable, components: Components
-) -> dict[str, Component]:
+def _without_unjudged_diagnostics(component: Component, share: ValuesAndMask) -> Component:
     """Remove a component's diagnostics for responses without a judged verdict that counts.
 
     Figures of the verdicts alone stay, and preference completeness, whose verdicts have no weight.
     """
-    kept_components = dict(components)
-    for spec in decision.specs:
-        component = components[spec.name]
-        share, _ = _judged_weight_share(spec, table)
-        diagnostics = dict(component.diagnostics)
-        for name, values in component.diagnostics.items():
-            if name not in (
-                *_DISCARD_DIAGNOSTIC_NAMES,
-                SAMPLE_SPREAD_DIAGNOSTIC,
-                PREFERENCE_COMPLETENESS_DIAGNOSTIC,
-            ):
-                diagnostics[name] = np.where(share > 0.0, values, np.nan)
-        kept_components[spec.name] = replace(component, diagnostics=diagnostics)
-    return kept_components
+    diagnostics = dict(component.diagnostics)
+    for name, values in component.diagnostics.items():
+        if name not in (
+            *_DISCARD_DIAGNOSTIC_NAMES,
+            SAMPLE_SPREAD_DIAGNOSTIC,
+            PREFERENCE_COMPLETENESS_DIAGNOSTIC,
+        ):
+            diagnostics[name] = np.where(share[0] > 0.0, values, np.nan)
+    return replace(component, diagnostics=diagnostics)
 
 
 NO_MAJORITY_DIAGNOSTIC = "without a majority"
@@ -783,34 +819,9 @@ def _score_matrices(
     }
 
 
-def _compute_value_bounds(
-    decision: Decision,
-    table: VerdictTable,
-    combiners: Combiners,
-    components: Components,
-    missing: Bools,
-) -> dict[str, BoundArrays]:
-    """Return the least and greatest value a component can have: its own if nothing it depends on is missing."""
-    spans = {}
-    for spec in decision.all_specs:
-        matrices = (
-            _score_matrices(spec, table, decision.rule, "low"),
-            _score_matrices(spec, table, decision.rule, "high"),
-        )
-        combiner = combiners[spec.combiner]
-        value = components[spec.name].value
-        is_undetermined = (
-            np.full_like(missing, missing.any()) if combiner.uses_other_rows else missing
-        )
-        with raise_as_plan_error(f"combiner {spec.combiner!r}"):
-            bounds = combiner.bounds(*matrices, spec.params)
-            least, most = (np.where(is_undetermined, bound, value) for bound in bounds)
-        spans[spec.name] = least, most
-    return spans
-
-
-def _compute_coverage(decision: Decision, judged_shares: Sequence[ValuesAndMask]) -> Floats:
+def _compute_coverage(decision: Decision, measured: MeasuredTable) -> Floats:
     """Return the judged share of the absolute weight of the components that apply, [R]; 0 if none applies."""
+    judged_shares = [measured.parts[spec.name].share for spec in decision.specs]
     shares, is_applicable = zip(*judged_shares, strict=True)
     sizes = [abs(spec.weight) for spec in decision.specs]
     weights = np.where(np.stack(is_applicable, axis=1), sizes, 0.0)

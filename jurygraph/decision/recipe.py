@@ -247,6 +247,7 @@ class _ComponentSpecBuilder:
 
     def __post_init__(self) -> None:
         self.by_id = {question.id: question for question in self.survey.questions}
+        self.uses = {use.known_as: use for use in self.config.evaluators}
         self.weight = component_weights(self.config, component_names(self.config, self.records))
         # By evaluator, then by the criterion, stakeholder or reviewer that a question is about, in the survey's order.
         self.questions: dict[str, dict[str | None, list[Question]]] = {}
@@ -592,9 +593,8 @@ class _ComponentSpecBuilder:
 
         Raises PlanError if it has questions of evaluators with different folds.
         """
-        fold_by_evaluator = {use.known_as: use.fold for use in self.config.evaluators}
         evaluator_by_fold = {
-            fold_by_evaluator[question.evaluator]: question.evaluator for question in questions
+            self.uses[question.evaluator].fold: question.evaluator for question in questions
         }
         configured_folds = [fold for fold in evaluator_by_fold if fold is not None]
         if not configured_folds or settings.reduce != default:
@@ -716,14 +716,11 @@ class _ComponentSpecBuilder:
 
     def _turn_reduction_fields(self, combiner: str, spec_input: ComponentInput) -> JsonFields:
         """Return how an input's questions about turns are reduced. Raises PlanError where none can be reduced."""
-        reduction_by_evaluator = {
-            use.known_as: use.turns or "mean" for use in self.config.evaluators
-        }
         turns = {}
         for name in spec_input.questions:
             question = self.by_id[name]
             if question.scope == "turn":
-                turns[name] = reduction_by_evaluator.get(question.evaluator, "mean")
+                turns[name] = self.uses[question.evaluator].turns or "mean"
         if turns and self.combiners[combiner].needs_all_columns:
             raise PlanError(
                 f"combiner {combiner!r} reads single verdicts, and the turns of {min(turns)!r} become one value; leave "

@@ -103,6 +103,8 @@ class ScoreArrays(NamedTuple):
 
     def replace_verdict_code(self, cells: Bools, code: int) -> "ScoreArrays":
         """Return the arrays with this code in some cells, [R,K]."""
+        if not cells.any():  # as in most tables: 3 µs instead of 12, thousands of times for a panel
+            return self
         return self._replace(verdict_code=np.where(cells, code, self.verdict_code).astype(np.int8))
 
     def fill(self, cell: tuple[int, int], verdict: RecordedVerdict) -> None:

@@ -248,12 +248,18 @@ def _make_choice_setting(key: str, label: str, value: str, choices: Sequence[str
 class AgentRanker:
     """Ranks the agents of a run, which must stay open, under other settings; each config is decided once.
 
-    `groups` are its groups; by default they are read. Tasks whose texts were erased keep their rewards. Raises as
-    `VerdictTables` and `rescore` do.
+    `groups` are its groups; by default they are read. `advance` receives 1 before each decision, and may raise to end a
+    search. Tasks whose texts were erased keep their rewards. Raises as `VerdictTables` and `rescore` do.
     """
 
-    def __init__(self, run: Run, groups: Iterable[PackedGroupVerdicts] | None = None) -> None:
+    def __init__(
+        self,
+        run: Run,
+        groups: Iterable[PackedGroupVerdicts] | None = None,
+        advance: ProgressCallback = ignore_progress,
+    ) -> None:
         self.run = run
+        self._advance = advance
         self.tables = VerdictTables(run, groups)
         names_of_rows = np.array(self.tables.agents, dtype=object)
         agents, self.agent = np.unique(names_of_rows, return_inverse=True)
@@ -276,6 +282,7 @@ class AgentRanker:
 
     def decide(self, config: Config) -> DecidedRewards:
         """Return the run decided under a config, whose sums are kept."""
+        self._advance(1)
         decided_rewards = self.tables.decide(config)
         rewards = decided_rewards.values.value
         columns = np.nan_to_num(rewards), 1.0 - np.isnan(rewards)

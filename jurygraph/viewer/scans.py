@@ -49,7 +49,10 @@ class RunScanQueue:
         self._is_ending = False
 
     async def rank(self, function: Callable[[AgentRanker], T]) -> T:
-        """Return what a function computes with the ranker of the run as it is in the index."""
+        """Return what a function computes with the ranker of the run as it is in the index.
+
+        It stops at its next decision where the server ends.
+        """
         self._index.complete()
         records = self._index.records
 
@@ -57,7 +60,9 @@ class RunScanQueue:
             if self._ranker is None or records != self._records:
                 self.forget()
                 run = Run.open(self._folder)
-                self._ranker = AgentRanker(run, self._index.iter_packed_groups())
+                self._ranker = AgentRanker(
+                    run, self._index.iter_packed_groups(), self._require_running
+                )
                 self._records = records
             return function(self._ranker)
 
@@ -72,8 +77,7 @@ class RunScanQueue:
         loop = asyncio.get_running_loop()
 
         def wait_for_others(count: int) -> None:
-            if self._is_ending:
-                raise CancelledError("the server ends")
+            self._require_running(count)
             with self._scan_lock:
                 asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result()
 
@@ -82,6 +86,10 @@ class RunScanQueue:
                 return function(run, wait_for_others)
 
         return await loop.run_in_executor(self._check_executor, check_run)
+
+    def _require_running(self, count: int) -> None:
+        if self._is_ending:
+            raise CancelledError("the server ends")
 
     async def call(self, function: Callable[[], T]) -> T:
         def scan() -> T:

@@ -62,11 +62,12 @@ def make_app(
     for path, page in PAGE_HANDLERS.items():
         app.router.add_get(f"/{{run:[ab]}}{path}", _serve(page))
     app.cleanup_ctx.append(_check_runs)
+    app.on_shutdown.append(_end_scans)
     return app
 
 
 async def _check_runs(app: web.Application) -> AsyncIterator[None]:
-    """Look for changed records while pages are served, all of which then tell of them; close the scans at the end."""
+    """Look for changed records while pages are served, all of which then tell of them."""
     displayed_runs = app[RUNS_APP_KEY].values()
 
     async def check_each() -> None:  # one after another: a check of 100,000 responses takes 45 MB
@@ -75,9 +76,12 @@ async def _check_runs(app: web.Application) -> AsyncIterator[None]:
 
     checks = asyncio.create_task(check_each())
     yield
-    for displayed_run in displayed_runs:
-        await displayed_run.scans.close()
     await asyncio.gather(checks, return_exceptions=True)
+
+
+async def _end_scans(app: web.Application) -> None:
+    """End the scans of all runs at once, since one may wait for another: before the requests that wait for them."""
+    await asyncio.gather(*(run.scans.close() for run in app[RUNS_APP_KEY].values()))
 
 
 def _make_request_guard(allowed_hosts: Collection[str], token: str | None) -> Any:

@@ -22,7 +22,6 @@ from jurygraph.decision.decide import (
     compute_reward_values,
     computes_rows_apart,
     measure_table,
-    measurement_key,
 )
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.decision.table import (
@@ -143,11 +142,10 @@ class _DecisionBatch(NamedTuple):
     def _decide_rows(
         self, rows: tuple[int, int], decision: Decision, combiners: Combiners
     ) -> TableRewards:
-        measured = self.measured.get(rows)
-        if measured is None or measured.key != measurement_key(decision):
-            measured = measure_table(decision, self.table.select(slice(*rows)), combiners)
-            if rows in self.measured or len(self.measured) < _MAX_TASKS_IN_MEMORY:
-                self.measured[rows] = measured
+        table = self.table.select(slice(*rows))
+        measured = measure_table(decision, table, combiners, self.measured.get(rows))
+        if rows in self.measured or len(self.measured) < _MAX_TASKS_IN_MEMORY:
+            self.measured[rows] = measured
         return compute_reward_values(decision, measured)
 
 
@@ -199,6 +197,9 @@ class VerdictTables:
         self._batches: list[_DecisionBatch] = []
         self._tasks_by_inputs: dict[DecisionKey, str] = {}
         self._combiners: dict[str, Combiners] = {}
+        self._decisions: dict[str, Decision] = {}
+        """Those of the last config, which the next one may have but for the weights of components."""
+        self._weightless_config = run.config
         # A task with a rubric or stakeholders of its own takes 10 ms to read, and its decision 3 ms.
         # Of the run, not of these tables: they would refer to themselves, and stay in memory until a collection.
         read_task = partial(_read_task_with_survey, run)
@@ -236,6 +237,11 @@ class VerdictTables:
         refuse_changed_questions(self.run, config)
         combiners = self._load_combiners(config)
         check_recipe(config, self.run.header.evaluators)
+        signs = {name: np.sign(weight) for name, weight in config.reward.items()}
+        weightless_config = config.model_copy(update={"reward": signs})
+        if weightless_config != self._weightless_config:
+            self._weightless_config = weightless_config
+            self._decisions.clear()
         by_inputs = {
             task: self._decision_under_config(task, config, combiners)
             for task in self._tasks_by_inputs.values()
@@ -256,7 +262,17 @@ class VerdictTables:
     def _decision_under_config(self, task: str, config: Config, combiners: Combiners) -> Decision:
         if config == self.run.config or task in self.erased_tasks:
             return self.run.decision_of(task)
-        return self._task_with_survey(task).decide(self.run, config, combiners)
+        if task not in self._decisions:
+            decision = self._task_with_survey(task).decide(self.run, config, combiners)
+            if len(self._decisions) >= _MAX_TASKS_IN_MEMORY:
+                return decision
+            self._decisions[task] = decision
+        decision = self._decisions[task]
+        specs = [
+            spec.model_copy(update={"weight": config.reward.get(spec.name, spec.weight)})
+            for spec in decision.specs
+        ]
+        return decision.model_copy(update={"specs": tuple(specs)})
 
     def _load_combiners(self, config: Config) -> Combiners:
         """Return the combiners of a config; they are loaded once for all that name the same, which takes 25 ms."""

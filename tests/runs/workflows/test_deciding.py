@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import jurygraph as jg
+from jurygraph.decision import decide
 from jurygraph.errors import JurygraphError
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows import deciding
 from jurygraph.runs.workflows.deciding import VerdictTables
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.runs.workflows.rescoring import rescore
+from jurygraph.runs.workflows.rescoring import TaskWithSurvey, rescore
 from jurygraph.sources.config import apply_settings
 from tests.examples import some_or_all
 from tests.runs.sample_runs import traces_of
@@ -129,28 +130,33 @@ def test_tasks_of_other_words_are_decided_at_once_where_no_decision_differs(
             task = jg.Task(id=name, query="?", stakeholders=tuple(stakeholders))
             data = {"items": [1] * (name != "b")}
             jury.score(task, [jg.Response(id=name, text=name, data=data)])
-    measured_rows = record_measured_rows(monkeypatch)
     with closing(Run.open(tmp_path / "run")) as run:
+        configs = {
+            method: apply_settings(run.config, [f"weights.method={method}"])
+            for method in ("uniform", "calibrated")
+        }
+        for method, changed in configs.items():
+            rescore(run, tmp_path / method, changed, lambda count: None)
+        measured_rows = record_measured_rows(monkeypatch, "stakeholders")
         tables = VerdictTables(run)
-        for number, setting in enumerate(("weights.method=uniform", "weights.method=calibrated")):
-            changed = apply_settings(run.config, [setting])
+        for method, changed in configs.items():
             rewards = dict(zip(tables.responses, tables.decide(changed).values.value, strict=True))
-            folder = tmp_path / str(number)
-            rescore(run, folder, changed, lambda count: None)
-            assert rewards == {trace.response_id: trace.reward.value for trace in traces_of(folder)}
+            traces = traces_of(tmp_path / method)
+            assert rewards == {trace.response_id: trace.reward.value for trace in traces}
     assert measured_rows == [3, 1, 1, 1]
 
 
-def record_measured_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a list that grows by the number of rows of each table whose components are computed."""
+def record_measured_rows(monkeypatch: pytest.MonkeyPatch, *names: str) -> list[int]:
+    """Return a list that grows by the number of rows of each table whose components of these names are computed."""
     measured_rows: list[int] = []
-    measure = deciding.measure_table
+    measure = decide._measure_component
 
-    def measure_and_count(decision: Any, table: Any, combiners: Any) -> Any:
-        measured_rows.append(table.rows)
-        return measure(decision, table, combiners)
+    def measure_and_count(spec: Any, rule: str, table: Any, *inputs: Any) -> Any:
+        if spec.name in names:
+            measured_rows.append(table.rows)
+        return measure(spec, rule, table, *inputs)
 
-    monkeypatch.setattr(deciding, "measure_table", measure_and_count)
+    monkeypatch.setattr(decide, "_measure_component", measure_and_count)
     return measured_rows
 
 
@@ -161,26 +167,51 @@ def record_measured_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         ("drop-criterion", [3, 3, 3, 3]),  # here a row depends on the others of its group
     ],
 )
-def test_components_are_computed_once_for_all_weights(
+def test_a_component_is_computed_again_only_where_a_setting_changes_it(
     group_rule: str, tables: list[int], rich: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured_rows = record_measured_rows(monkeypatch)
+    rubrics = record_measured_rows(monkeypatch, "rubric")
+    others = record_measured_rows(monkeypatch, "same")
     rule = f"failure.group_rule={group_rule}"
     gate = "gates=[{kind: format, component: same, below: 0.5}]"
     with closing(Run.open(rich)) as run:
         tables_of_run = VerdictTables(run)
 
-        def decide(*settings: str) -> None:
+        def decide_with(*settings: str) -> None:
             tables_of_run.decide(apply_settings(run.config, [rule, *settings]))
 
         for setting in ("reward.same=2", "reward.rubric=0.5", "scale=3", "clip=null", gate):
-            decide(setting)
-        assert measured_rows == tables
-        decide("rubric.kappa=3")
-        decide("rubric.kappa=3", "reward.same=2")
-        assert measured_rows == 2 * tables
-        decide("rubric.kappa=3", "reward.same=-2")  # what is missing of it is now the other worst
-        assert measured_rows == 3 * tables
+            decide_with(setting)
+        assert rubrics == others == tables
+        decide_with("rubric.kappa=3")
+        decide_with("rubric.kappa=3", "reward.same=2")
+        assert rubrics == 2 * tables
+        assert others == tables
+        decide_with(
+            "rubric.kappa=3", "reward.same=-2"
+        )  # what is missing of it is now the other worst
+        assert others == 2 * tables
+
+
+def test_a_task_is_planned_once_for_weights_of_one_sign(
+    rich: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned: list[Any] = []
+    plan = TaskWithSurvey.decide
+
+    def plan_and_count(task: TaskWithSurvey, *inputs: Any) -> Any:
+        planned.append(task)
+        return plan(task, *inputs)
+
+    monkeypatch.setattr(TaskWithSurvey, "decide", plan_and_count)
+    with closing(Run.open(rich)) as run:
+        tables = VerdictTables(run)
+        tables.decide(apply_settings(run.config, ["reward.same=2"]))
+        tasks = len(planned)
+        tables.decide(apply_settings(run.config, ["reward.same=3", "reward.rubric=0.7"]))
+        assert 0 < tasks == len(planned)
+        tables.decide(apply_settings(run.config, ["reward.same=-3"]))
+        assert len(planned) == 2 * tasks
 
 
 def test_what_was_decided_before_changes_no_reward(
@@ -194,6 +225,7 @@ def test_what_was_decided_before_changes_no_reward(
     steps = [
         ["reward.tone=1"],
         ["reward.tone=-1"],
+        ["reward.tone=-2"],
         ["reward.tone=-1", "failure.rule=gear"],
         ["reward.tone=-1"],
         ["reward.tone=-1", dropped],
