@@ -81,6 +81,7 @@ class ToolInvestigator(Toolbox):
         self, client: JudgeClient, request: Request, purpose: str | None
     ) -> InvestigationResult:
         """Return the reply with which the model ends its investigation. Raises `Fault`."""
+        # of its own: what tools read is opened for each investigation, in its event loop
         context = _InvestigationContext(client, replace(self), purpose, request)
         if client.gateway.backend.can_run_tools:
             await context.toolbox.opened  # before a model is paid for what has no files

@@ -5,7 +5,8 @@ that punishes nobody: the filled row has advantage 0, and the others keep order 
 factor that is recorded (`aggregation.filling_factor`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from math import fsum, isfinite
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
@@ -22,10 +23,12 @@ FailedRewardRuleName = Literal["none", "mask", "neutral", "raise"]
 FailedRewardRule = FailedRewardRuleName | float
 """`none` and `mask` leave the row without a reward, `neutral` takes the group's mean, a number is taken as it is."""
 _FAILED_REWARD_RULE_NAMES: tuple[FailedRewardRuleName, ...] = get_args(FailedRewardRuleName)
-MAX_GROUPS_WITHOUT_REWARD = 3
-"""Groups in a row without a single reward after which a training is stopped."""
-MAX_SAMPLES_WITHOUT_REWARD = 24
-"""The same of samples that come alone: a prompt that the judge cannot take fails all of its group, and is no outage."""
+OutageUnit = Literal["groups", "samples"]
+MAX_WITHOUT_REWARD: Mapping[OutageUnit, int] = {"groups": 3, "samples": 24}
+"""Groups in a row without a single reward, or samples that come alone, after which a training is stopped.
+
+A prompt that the judge cannot take fails all samples of its group, and is no outage.
+"""
 
 
 def read_failed_reward_rule(
@@ -150,37 +153,35 @@ def read_ungrouped_failure_rule(value: str | float) -> Literal["raise"] | float:
 
 
 class OutageGuard:
-    """Counts groups in a row without a single reward: no training goes on without a judge.
+    """Counts groups in a row without a single reward, and samples that come alone apart: no training goes on without a
+    judge.
 
     `record` is the folder that has them, for the message; None where it is not known.
     """
 
-    def __init__(self, max_without_reward: int = MAX_GROUPS_WITHOUT_REWARD) -> None:
+    def __init__(self) -> None:
         self.record: Path | None = None
-        self._most = max_without_reward
-        self._in_a_row = 0
+        self._in_a_row: Counter[OutageUnit] = Counter()
 
     def observe(
         self,
         rewards: Sequence[float | None],
         why: str = "",
         task: Task | None = None,
-        unit: Literal["groups", "samples"] = "groups",
+        unit: OutageUnit = "groups",
     ) -> None:
         """Take in the rewards of a group before failed ones are filled in. Raises `NoRewardError` for one too many.
-
-        By the unit `samples` it is a single one, of which more may fail.
 
         They may be those of all groups judged at the same time, where the judge works. `why` follows the problem in
         its message, and then the beginning of the prompt of `task`: a server, whose callers are others, gives none.
         """
         if any(reward is not None for reward in rewards):
-            self._in_a_row = 0
+            self._in_a_row.clear()
             return
-        self._in_a_row += 1
-        if self._in_a_row < (self._most if unit == "groups" else MAX_SAMPLES_WITHOUT_REWARD):
+        self._in_a_row[unit] += 1
+        if self._in_a_row[unit] < MAX_WITHOUT_REWARD[unit]:
             return
-        problem = f"{self._in_a_row} {unit} in a row got no reward at all{why}"
+        problem = f"{self._in_a_row[unit]} {unit} in a row got no reward at all{why}"
         if task is not None:
             prompt = shorten(query_to_text(task.query))
             problem += f"; the last one's prompt begins with {prompt!r}"

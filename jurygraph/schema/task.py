@@ -722,9 +722,9 @@ class Response(FrozenModel):
     @property
     def _rendering(self) -> RenderedText | None:
         """Return the text if it renders all messages; None if it has to be made, such as for a last reply."""
-        shown = {turn.message for turn in self.turns[:1] + self.turns[-1:]}
-        shows_first_and_last = shown == {0, len(self.messages or ()) - 1} != {0}
-        return cast(RenderedText, self.text) if shows_first_and_last else None
+        last = len(self.messages or ()) - 1
+        ends = [turn.message for turn in self.turns[:1] + self.turns[-1:]]
+        return cast(RenderedText, self.text) if last > 0 and {*ends} == {0, last} else None
 
     @cached_property
     def _views(self) -> "dict[VisiblePart, Response]":

@@ -17,9 +17,10 @@ from jurygraph.decision.recipe import component_names
 from jurygraph.errors import RUN_ENDING, JurygraphError, NoRewardError
 from jurygraph.graphs.groups import Group
 from jurygraph.integrations.failed_rewards import (
-    MAX_GROUPS_WITHOUT_REWARD,
+    MAX_WITHOUT_REWARD,
     FailedRewardRule,
     OutageGuard,
+    OutageUnit,
     describe_first_failure,
     fill_failed,
     is_power_of_ten,
@@ -49,8 +50,6 @@ from jurygraph.server.task_plans import TaskPlans
 log = logging.getLogger(__name__)
 
 _FAILURE_HINT = "with --out, `jurygraph show RUN --status failed` lists the responses"
-SINGLE_RESPONSES_PER_GROUP = 8
-"""Single responses without a reward that count as one group: a judge that cannot read one answer is no outage."""
 
 
 class Submission(NamedTuple):
@@ -121,10 +120,8 @@ class RewardService:
         self._compares = compares_responses(jury)
         self._locks = WeakValueDictionary[GroupName, asyncio.Lock]()
         self._missing_step_warning = MissingStepWarning()
-        self._group_guard = OutageGuard()
-        max_single_responses = MAX_GROUPS_WITHOUT_REWARD * SINGLE_RESPONSES_PER_GROUP
-        self._single_guard = OutageGuard(max_single_responses)
-        self._unrewarded_digests = deque[str](maxlen=max_single_responses)
+        self._outage_guard = OutageGuard()
+        self._unrewarded_digests = deque[str](maxlen=max(MAX_WITHOUT_REWARD.values()))
         """The groups without a reward since the last one with some."""
 
     @property
@@ -266,8 +263,7 @@ class RewardService:
         """
         rewards = [trace.reward.value for trace in traces]
         if rewards.count(None) < len(rewards):
-            for guard in (self._group_guard, self._single_guard):
-                guard.observe(rewards)
+            self._outage_guard.observe(rewards)
             self._unrewarded_digests.clear()
             self._last_outage = None
             return
@@ -278,9 +274,9 @@ class RewardService:
                 raise NoRewardError(self._last_outage)
             return
         self._unrewarded_digests.append(digest)
-        guard = self._single_guard if len(rewards) == 1 else self._group_guard
+        unit: OutageUnit = "samples" if len(rewards) == 1 else "groups"
         try:
-            guard.observe(rewards, describe_first_failure(traces))
+            self._outage_guard.observe(rewards, describe_first_failure(traces), unit=unit)
         except NoRewardError as error:
             self._begin_outage(error)
             raise

@@ -14,13 +14,11 @@ import pytest
 from jurygraph.errors import InputError, NoRewardError
 from jurygraph.integrations import openrlhf, verifiers
 from jurygraph.integrations.failed_rewards import (
-    MAX_GROUPS_WITHOUT_REWARD,
-    MAX_SAMPLES_WITHOUT_REWARD,
+    MAX_WITHOUT_REWARD,
 )
 from jurygraph.integrations.lazy_jury import find_shared_jury
 from jurygraph.integrations.samples import read_label_fields
 from jurygraph.integrations.verl import JuryRewardManager, compute_score
-from jurygraph.server.reward_service import SINGLE_RESPONSES_PER_GROUP
 from tests.rows import all_rows
 
 GRADED = "evaluators: [tests.integrations.trainers.graded]\n"
@@ -73,10 +71,10 @@ def test_a_failed_reward_is_an_error_and_a_mean_needs_the_server(
 def test_a_prompt_that_the_judge_cannot_take_stops_no_trainer_of_samples_but_an_outage_does(
     config: str,
 ) -> None:
-    """They count as the server's do, since members of a group come apart."""
-    assert MAX_SAMPLES_WITHOUT_REWARD == MAX_GROUPS_WITHOUT_REWARD * SINGLE_RESPONSES_PER_GROUP
+    """They count as the server's do, by the same guard, since members of a group come apart."""
+    assert MAX_WITHOUT_REWARD["samples"] == 8 * MAX_WITHOUT_REWARD["groups"]
     for _ in range(2):
-        for _ in range(MAX_SAMPLES_WITHOUT_REWARD - 1):
+        for _ in range(MAX_WITHOUT_REWARD["samples"] - 1):
             assert verl_score(config, "x", failed=-1)["score"] == -1
         verl_score(config, "it is 0.5", failed=-1)
     failed = openrlhf.reward_func(

@@ -90,7 +90,7 @@ def test_no_trainer_gets_a_number_for_it_and_siblings_keep_theirs(config: Path) 
         lambda: openrlhf.reward_func(["2 + 2? x"], ["2 + 2?"], ["4"], config=config),
         lambda: asyncio.run(Judge().score(task, SimpleNamespace(last_reply="x"))),
     ):
-        find_shared_jury(config).outages._in_a_row = 0
+        find_shared_jury(config).outages.observe([0.0])
         with pytest.raises(NoRewardError, match="1 of 1 rewards failed"):
             failing()
 

@@ -322,16 +322,21 @@ def test_quotations_of_results_are_checked_where_they_were_recorded(tmp_path: Pa
     assert verify_deeply(tmp_path / "run").quotations == 3
 
 
+def write_notes(folder: Path) -> None:
+    """Write a workspace `a`, with what `read_notes` reads."""
+    (folder / "files" / "a").mkdir(parents=True)
+    (folder / "files" / "a" / "notes.txt").write_text("The pump stopped at noon.")
+
+
+def read_notes(request: Any, step: int) -> Any:
+    if step == 0:
+        return [("read_file", {"path": "notes.txt"})]
+    return {"quotes": ["The pump stopped at noon"]}
+
+
 def test_files_that_are_not_there_any_more_are_named(tmp_path: Path) -> None:
     """Without them nothing can be said of what was found in them."""
-    (tmp_path / "files" / "a").mkdir(parents=True)
-    (tmp_path / "files" / "a" / "notes.txt").write_text("The pump stopped at noon.")
-
-    def read_notes(request: Any, step: int) -> Any:
-        if step == 0:
-            return [("read_file", {"path": "notes.txt"})]
-        return {"quotes": ["The pump stopped at noon"]}
-
+    write_notes(tmp_path)
     folder = str(tmp_path / "files")
     criteria = jg.criteria(["It stopped."], tools=["read_file"])
     response = jg.Response(id="trip/a", text="See the notes.", workspace="a")
@@ -351,14 +356,7 @@ def test_files_that_are_not_there_any_more_are_named(tmp_path: Path) -> None:
 
 
 def test_a_replay_needs_no_files(tmp_path: Path) -> None:
-    (tmp_path / "files" / "a").mkdir(parents=True)
-    (tmp_path / "files" / "a" / "notes.txt").write_text("The pump stopped at noon.")
-
-    def read_notes(request: Any, step: int) -> Any:
-        if step == 0:
-            return [("read_file", {"path": "notes.txt"})]
-        return {"quotes": ["The pump stopped at noon"]}
-
+    write_notes(tmp_path)
     response = jg.Response(id="a", text="See the notes.", workspace="a")
     settings: dict[str, Any] = {
         "evaluators": [jg.criteria(["It stopped."], tools=["read_file"])],
